@@ -20,7 +20,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference, GroupEffects
 from crowdveil.engines.batches import completed, map_batches
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_type, is_number, path_of, shown
 from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.files import check_writable
@@ -290,6 +290,9 @@ class JointPreview:
     preferences: Preview
     effects: EffectsPreview
 
+    def __repr__(self) -> str:
+        return f"<previews of both: {self.preferences!r} and {self.effects!r}>"
+
     @property
     def charge(self) -> Charge:
         """The sum of the two charges: they are promises about the same people."""
@@ -322,8 +325,8 @@ def preview_together(
     public_selection: str | None = None,
 ) -> JointPreview:
     """Split an epsilon between preferences and effects, and compute the cost and the accuracy of each."""
-    if not 0 < effects_share < 1:
-        raise CrowdveilError(f"the share of effects is a number between 0 and 1, got {effects_share}")
+    if not (is_number(effects_share) and 0 < effects_share < 1):
+        raise CrowdveilError(f"the share of effects is a number between 0 and 1, got {shown(effects_share)}")
     for_effects, for_preferences = Epsilon(epsilon).split(effects_share)
     request = Request(
         find_paradigm(paradigm),
@@ -348,8 +351,11 @@ def publish_together(
     ballots: BallotSource, asked: JointPreview, ledger: Ledger, path: str | Path, effects_path: str | Path
 ) -> tuple[Release, EffectsRelease]:
     """Make and write both, each charged before its noise is drawn, after checking that the budget covers both."""
-    check_writable(Path(path))
-    check_writable(Path(effects_path))
+    check_source(ballots)
+    check_type(asked, JointPreview, "what is asked for", "give what preview_together returned")
+    check_ledger(ledger)
+    for one in (path, effects_path):
+        check_writable(path_of(one))
     ledger.preview(asked.charge).check("both together")
     made = publish(ballots, asked.request, ledger, path)
     return made, publish_effects(ballots, asked.effects, ledger, effects_path)

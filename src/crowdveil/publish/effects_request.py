@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import BallotSource, names_of
-from crowdveil.errors import CrowdveilError, check_type
+from crowdveil.errors import CrowdveilError, check_fields, check_type
 from crowdveil.estimation.effects import contrasts, public_shares, scenario_labels
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
@@ -37,6 +37,7 @@ class Weights:
     """Stated beforehand. The noise covers a voter of this weight, whatever the actual weights are."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 < self.bound < float("inf"):
             raise CrowdveilError(f"the bound of weights must be a positive number, got {self.bound}")
         for voter, weight in self.of_voters.items():
@@ -85,6 +86,13 @@ class EffectsPreview:
     records: int
     public_selection: str | None
     weight_bound: float = 1.0
+
+    def __repr__(self) -> str:
+        widest = f"{float(np.max(self.expected_half_widths)):.2g}"
+        return (
+            f"<preview: {self.charge.purpose}, epsilon {self.guarantee.epsilon}, {self.guarantee.voters} voters, "
+            f"effects ± {widest} at most>"
+        )
 
     @property
     def grouping(self) -> Grouping | None:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.ballots.ballots import BallotSource
+from crowdveil.ballots.ballots import BallotSource, check_source
 from crowdveil.effect_release import GroupDifference
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_flag, path_of
 from crowdveil.estimation.ratios import told_apart
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
@@ -96,7 +96,7 @@ class GroupReleases:
 
 def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
     """Return the path of each group's release: beside ``out``, by name, or by number if names clash."""
-    out = Path(out)
+    out = path_of(out)
     names = {label: "".join(c if c.isalnum() else "-" for c in label).strip("-").lower() for label in labels}
     paths = {label: out.with_name(f"{out.stem}-{names[label] or 'group'}{out.suffix}") for label in labels}
     if len(set(paths.values())) < len(paths):
@@ -239,7 +239,7 @@ def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPre
     if each < found.fewest:
         raise CrowdveilError(
             f"the question {by!r} has {len(grouping.labels)} levels for {asked.guarantee.voters:,} voters: at epsilon "
-            f"{request.epsilon} a group needs about {found.fewest:.0f} to be told from none; cut it into fewer in the "
+            f"{request.epsilon} a group needs about {found.fewest:.0f} to be told from none; merge some levels in the "
             "mapping, spend more, or declare groups public (--public-groups)"
         )
     return found
@@ -328,6 +328,10 @@ def release_by(
 
     Nothing is written until ``releases.save(path)``.
     """
+    check_source(ballots)
+    check_ledger(ledger)
+    check_smallest(smallest)
+    check_flag(public_groups, "public_groups")
     request = Request.of({**locals(), "zcdp": None})
     if secret_groups(request, public_groups=public_groups, smallest=smallest):
         return charged_groups(ballots, preview_groups(ballots, by, request), ledger, smallest)

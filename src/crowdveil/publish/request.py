@@ -23,7 +23,7 @@ from crowdveil.ballots.ballots import (
 )
 from crowdveil.ballots.columns import check_distinct, names_from_digests
 from crowdveil.engines.batches import add_up
-from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.errors import CrowdveilError, check_flag, check_text, is_number, path_of, shown
 from crowdveil.estimation.dilemmas import public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
@@ -93,18 +93,25 @@ class Request:
             raise CrowdveilError(f"the paradigm is {self.paradigm!r}: find it by name with paradigm('vlcp')")
         if not isinstance(self.epsilon, Epsilon | Epsilons | ZcdpBudget):
             raise CrowdveilError(f"the epsilon is {self.epsilon!r}: use Epsilon(1), Epsilons.of([...]) or a ZcdpBudget")
-        if self.mechanism is not None and not isinstance(self.mechanism, str):
-            raise CrowdveilError(f"the mechanism is {self.mechanism!r}: give its name, or None for the recommended one")
-        if self.norm_bound is not None and not (_is_number(self.norm_bound) and 0 < self.norm_bound < np.inf):
+        for name in ("mechanism", "public_selection"):
+            if getattr(self, name) is not None:
+                check_text(getattr(self, name), name)
+        for name in ("repair", "equal_votes", "one_record_each"):
+            check_flag(getattr(self, name), name)
+        if self.norm_bound is not None and not (is_number(self.norm_bound) and 0 < self.norm_bound < np.inf):
             raise CrowdveilError(
-                f"the norm bound B must be a positive number (the paper uses 2), got {self.norm_bound}"
+                f"the norm bound B must be a positive number (the paper uses 2), got {shown(self.norm_bound)}"
             )
-        if self.sensitivity not in get_args(Sensitivity):
-            raise CrowdveilError(f"the sensitivity is {self.sensitivity!r}: use {' or '.join(get_args(Sensitivity))}")
-        if not (_is_number(self.robust) and 0 <= self.robust < 0.5):
+        if not (isinstance(self.sensitivity, str) and self.sensitivity in get_args(Sensitivity)):
             raise CrowdveilError(
-                f"the share of reports to pull in at each end must be from 0 to below 0.5, got {self.robust}"
+                f"the sensitivity is {shown(self.sensitivity)}: use {' or '.join(get_args(Sensitivity))}"
             )
+        if not (is_number(self.robust) and 0 <= self.robust < 0.5):
+            raise CrowdveilError(
+                f"the share of reports to pull in at each end must be from 0 to below 0.5, got {shown(self.robust)}"
+            )
+        if not (self.design is None or isinstance(self.design, str)):
+            check_source(self.design)
         if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
             raise CrowdveilError(
                 f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp, rldp or aldp"
@@ -238,19 +245,19 @@ def check_selection(dataset: Census, public_selection: str | None) -> None:
 def check_ledger(ledger: object) -> None:
     """Refuse anything that cannot be charged, such as the path of a ledger."""
     if not hasattr(ledger, "charge"):
-        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+        raise CrowdveilError(f"the ledger is {shown(ledger)}: open it first, with Ledger.open(path, budget=3)")
 
 
 def check_seed(seed: object) -> None:
     """Refuse a seed that is not a whole number from 0 up."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+        raise CrowdveilError(f"the seed is {shown(seed)}: use a whole number, 0 or more")
 
 
 def check_smallest(smallest: object) -> None:
     """Refuse a threshold for merging groups that is not a whole number of voters."""
     if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
-        raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
+        raise CrowdveilError(f"the smallest group is {shown(smallest)}: use a whole number of voters, 0 or more")
 
 
 def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
@@ -262,7 +269,7 @@ def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
     if len(labels) < 2 or FEWEST_IN_GROUP * len(labels) > voters:
         raise CrowdveilError(
             f"the question {by!r} has {len(labels)} levels for {voters} voters: groups need two levels or more, and "
-            f"{FEWEST_IN_GROUP} voters each; cut it into fewer in the mapping"
+            f"{FEWEST_IN_GROUP} voters each; merge some levels in the mapping"
         )
     return Grouping(by, labels)
 
@@ -288,7 +295,7 @@ def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Ep
         )
     if zcdp is not None:
         if not isinstance(zcdp, ZcdpBudget):
-            raise CrowdveilError(f"zcdp is {zcdp!r}: use ZcdpBudget(rho, delta), like ZcdpBudget(0.02, 1e-6)")
+            raise CrowdveilError(f"zcdp is {shown(zcdp)}: use ZcdpBudget(rho, delta), like ZcdpBudget(0.02, 1e-6)")
         return zcdp
     if isinstance(epsilon, Epsilons):
         return epsilon
@@ -304,10 +311,6 @@ def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilo
             raise CrowdveilError(f"{len(epsilon)} personal epsilons were given for {voters} voters")
         return epsilon
     return Epsilons.same(epsilon.epsilon if isinstance(epsilon, ZcdpBudget) else epsilon, voters)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> Epsilons:

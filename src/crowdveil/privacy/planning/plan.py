@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, OutOfReach, check_whole
+from crowdveil.errors import CrowdveilError, OutOfReach, check_certainty, check_whole, is_number, shown
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
@@ -44,14 +44,14 @@ class Goal:
 
     def check(self, agreement: float) -> None:
         """Refuse what no release could reach."""
-        if self.predicted is not None and not 0.5 < self.predicted < agreement:
+        if self.predicted is not None and not (is_number(self.predicted) and 0.5 < self.predicted < agreement):
             raise CrowdveilError(
-                f"the share predicted must be between 0.5 and the agreement {agreement:g}, got {self.predicted:g}"
+                f"the share predicted must be between 0.5 and the agreement {agreement:g}, got {shown(self.predicted)}"
             )
-        if self.bar is not None and not 0 < self.bar < math.inf:
-            raise CrowdveilError(f"the widest bar allowed must be a positive number, got {self.bar:g}")
-        if self.decided is not None and not 0 < self.decided < 1:
-            raise CrowdveilError(f"the share of dilemmas decided must be between 0 and 1, got {self.decided:g}")
+        if self.bar is not None and not (is_number(self.bar) and 0 < self.bar < math.inf):
+            raise CrowdveilError(f"the widest bar allowed must be a positive number, got {shown(self.bar)}")
+        if self.decided is not None and not (is_number(self.decided) and 0 < self.decided < 1):
+            raise CrowdveilError(f"the share of dilemmas decided must be between 0 and 1, got {shown(self.decided)}")
 
     def reached(self, foretold: Forecast) -> bool:
         """Whether a forecast meets the goal."""
@@ -115,10 +115,9 @@ def _check(voters: int | None, records: int | None, agreement: float, certainty:
         check_whole(voters, "the number of voters", 2)
     if records is not None:
         check_whole(records, "the number of records", 1)
-    if not 0.5 < agreement < 1:
-        raise CrowdveilError(f"the agreement must be between 0.5 and 1, got {agreement:g}")
-    if not 0.5 <= certainty < 1:
-        raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty:g}")
+    if not (is_number(agreement) and 0.5 < agreement < 1):
+        raise CrowdveilError(f"the agreement must be between 0.5 and 1, got {shown(agreement)}")
+    check_certainty(certainty)
 
 
 def _least_epsilon(foretell: Callable[[Epsilon], Forecast], goal: Goal) -> Forecast:
