@@ -60,7 +60,7 @@ pictures: $(VENV)/installed-dev    ## the README's screenshots
 	$(BIN)/python -m tests.web.pictures
 
 clean:
-	rm -rf $(VENV) demo node_modules
+	rm -rf $(VENV) demo node_modules site
 
 node_modules: package-lock.json | $(VENV)/installed-dev
 	$(BIN)/npm ci --ignore-scripts --prefer-offline --silent

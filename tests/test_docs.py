@@ -28,9 +28,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from typer.main import get_command
 
 import crowdveil
-from crowdveil.cli.app import main
+from crowdveil.cli.app import app, main
 from crowdveil.privacy.mechanisms.registry import MECHANISMS, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -176,10 +178,70 @@ def test_what_a_page_shows_runs(page, folder):
                 assert code == (2 if block.said == "exit code 2" else 0), f"{command}\n{printed}"
                 if block.said == "same output":
                     assert tidy(printed) == tidy(shown), command
+                elif shown.startswith("{"):
+                    assert keys(json.loads(printed)) == keys(json.loads(shown)), command
 
 
 def tidy(text):
     return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def keys(data):
+    """The keys of JSON without its values."""
+    if isinstance(data, dict):
+        return {name: keys(value) for name, value in data.items()}
+    return [keys(value) for value in data] if isinstance(data, list) else None
+
+
+# --- Commands that are shown and not run --------------------------------------------------------------------------
+
+SHOWN = re.compile(r"^(?: {4}|\$ )(crowdveil (?:[^\n]*\\\n)*[^\n]*)$|`(crowdveil [^`]+)`", re.M)
+
+
+def shown_commands(text):
+    """The command lines of a page, wherever they stand: in a block, indented, or in a sentence."""
+    for found in SHOWN.finditer(text):
+        with contextlib.suppress(ValueError):  # a quotation that goes on in the next line
+            words = shlex.split((found[1] or found[2]).replace("\\\n", " "), comments=True)
+            if not re.fullmatch(r"crowdveil [a-z ]+ \d+", " ".join(words)):  # a format, such as `crowdveil report 1`
+                yield words
+
+
+def test_commands_are_found_wherever_they_stand():
+    text = "Run `crowdveil a\n--b`.\n\n    crowdveil c \\\n      --d\n\n$ crowdveil e  # why\ncrowdveil: a message\n"
+    assert [*shown_commands(text)] == [["crowdveil", "a", "--b"], ["crowdveil", "c", "--d"], ["crowdveil", "e"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_that_are_shown_exist(page):
+    for words in shown_commands(page.read_text(encoding="utf-8")):
+        command, context = get_command(app), None
+        options = set()
+        for word in words[1:]:
+            if word.startswith("--"):
+                options.add(word.partition("=")[0])
+            elif hasattr(command, "list_commands"):
+                context = typer.Context(command, parent=context)
+                found = command.get_command(context, word)
+                assert found or options, f"{named(page)}: {shlex.join(words)} names a command that does not exist"
+                command = found or command
+        known = {
+            name for one in command.get_params(typer.Context(command)) for name in (*one.opts, *one.secondary_opts)
+        }
+        assert options <= known | {"--help"}, f"{named(page)}: {shlex.join(words)} has options that do not exist"
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=named)
+def test_blocks_of_commands_are_consoles(page):
+    """So that they are run, or say why not."""
+    for block in blocks(page):
+        assert block.language not in ("sh", "bash", "shell"), (
+            f"{named(page)} shows commands in a block of {block.language}"
+        )
+        if block.language != "console":
+            assert not re.search(r"^\$? ?crowdveil ", block.text, re.M), (
+                f"{named(page)} shows a command outside a console"
+            )
 
 
 # --- The site and its reference -----------------------------------------------------------------------------------
