@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import bits_to_report
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -132,16 +133,23 @@ def test_a_mistake_does_not_pass(complaints, mistake):
     assert complaints[mistake]
 
 
-def test_a_mechanism_keeps_the_same_units_here_and_in_python(node):
+def test_a_mechanism_promises_the_same_and_carries_the_same_answers_here_and_in_python(node):
     script = f"import {{ MECHANISMS }} from {json.dumps((MODULES / 'report.js').as_uri())};"
     script += f"import {{ TERMS }} from {json.dumps((MODULES / 'terms.js').as_uri())};"
-    script += "const told = Object.entries(TERMS).map(([name, { units }]) => [name, MECHANISMS[name].name, units]);"
-    script += "console.log(JSON.stringify(told));"
+    script += "console.log(JSON.stringify([TERMS, Object.values(MECHANISMS).map(({ name }) => name)]));"
     done = run(node, "--input-type=module", "--eval", script)
     assert done.returncode == 0, done.stderr
-    serving = {name: [PARADIGMS[p].unit.value for p in mechanism.paradigms] for name, mechanism in DISTRIBUTED.items()}
-    assert {name: units for name, _, units in json.loads(done.stdout)} == serving
-    assert all(name == own for name, own, _ in json.loads(done.stdout))
+    terms, named = json.loads(done.stdout)
+    assert list(terms) == named
+    assert set(terms) == set(DISTRIBUTED)
+    three = replace(load_study("kidney"), indifference="Toss a coin")
+    for name, mechanism in DISTRIBUTED.items():
+        told = terms[name]
+        assert told["units"] == [PARADIGMS[paradigm].unit.value for paradigm in mechanism.paradigms]
+        also_protects_voters = "also_protects" in getattr(mechanism, "facts", {})
+        assert told.get("wholeVoter", False) == ("voter" in told["units"] or also_protects_voters)
+        bits = "indifferent" in distributed(name, three).wire.fields
+        assert told.get("thirdAnswer") == (("bits" if bits else "answers") if mechanism.third_answer else None)
 
 
 LEVELS = [0.1, -0.0, 1e-5, 1.5e-7, 123456789012345.6, 1e16, 1.2345e21, 5e-324, 1.7e308, 1 / 3, 100.0, 0.0001]

@@ -22,7 +22,7 @@ import { alike, withReliability } from "./reliability.js";
 import { score } from "./score.js";
 import { fingerprint } from "./study.js";
 import { subsetSelection } from "./subset-selection.js";
-import { carries } from "./terms.js";
+import { TERMS, carries } from "./terms.js";
 
 const FORMAT = "crowdveil report 1";
 
@@ -92,7 +92,7 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
     });
   };
   const answered = () =>
-    !three || mechanism === randomisedResponse
+    !three || TERMS[poll.mechanism].thirdAnswer === "answers"
       ? report(checked.map((choice) => (choice === "neither" ? "left" : choice)))
       : withIndifference(checked, epsilon, noise, report);
   if ((repeat !== null) !== (poll.study.repeat === true)) throw new RangeError("a repeat is answered where it is asked");

@@ -1,11 +1,12 @@
 /**
  * What each mechanism's epsilon may be promised for, and which answers it has a place for: all that a voter has to know
- * before its code is here.
+ * before its code is here. (The page welcomes its voter first, and loads the mechanisms while she reads.)
  *
  * @typedef {object} Terms
  * @property {readonly import("./study.js").Unit[]} units what its epsilon may be promised for
  * @property {boolean} [wholeVoter] whether its epsilon bounds everything that the voter chose, all of it together
- * @property {boolean} [thirdAnswer] whether it may be used in a study that allows a third answer
+ * @property {"bits" | "answers"} [thirdAnswer] in a study that allows a third answer, whether some reports are bits
+ *   about it, or it is one of the answers that are reported; without this, the mechanism cannot be used there
  */
 
 /** @type {Record<string, Terms>} */
@@ -13,10 +14,10 @@ export const TERMS = {
   "algorithm-2": { units: ["voter", "record"], wholeVoter: true },
   "algorithm-3": { units: ["record"] },
   "algorithm-3-choices": { units: ["choice"] },
-  "one-bit": { units: ["voter", "record"], wholeVoter: true, thirdAnswer: true },
+  "one-bit": { units: ["voter", "record"], wholeVoter: true, thirdAnswer: "bits" },
   "subset-selection": { units: ["voter", "record"], wholeVoter: true },
-  score: { units: ["record", "choice"], thirdAnswer: true },
-  "randomised-response": { units: ["choice"], thirdAnswer: true },
+  score: { units: ["record", "choice"], thirdAnswer: "bits" },
+  "randomised-response": { units: ["choice"], thirdAnswer: "answers" },
   "one-choice": { units: ["choice"], wholeVoter: true },
 };
 
@@ -26,5 +27,5 @@ export const TERMS = {
  * @param {import("./study.js").Study} study
  */
 export function carries(name, { indifference }) {
-  return indifference === undefined || TERMS[name].thirdAnswer === true;
+  return indifference === undefined || TERMS[name].thirdAnswer !== undefined;
 }
