@@ -126,7 +126,7 @@ def _run_server(settings: Settings, durable: bool, there: Connection) -> None:
 def _bodies(voters: int) -> list[bytes]:
     """Make honest reports, of the three levels in turn."""
     poll = find_poll("moral-machine")
-    epsilons = Epsilons.of(islice(cycle(level.epsilon for level in poll.levels), voters))
+    epsilons = Epsilons(islice(cycle(level.epsilon for level in poll.levels), voters))
     ballots = concatenate(poll.study, list(simulate_crowd(poll.study, voters, np.random.default_rng(1))))
     batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
     return [json.dumps(body).encode() for body in write_reports(poll.mechanism, poll.study, epsilons, batch)]

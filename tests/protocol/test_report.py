@@ -31,7 +31,7 @@ def crowd(study, voters, seed=0):
 
 
 def made(mechanism, study, voters, seed=0):
-    epsilons = Epsilons.of(islice(cycle(EPSILONS), voters))
+    epsilons = Epsilons(islice(cycle(EPSILONS), voters))
     settings = Settings(study, study.norm_bound, drawn=True)
     batch = DISTRIBUTED[mechanism].report(crowd(study, voters, seed), settings, epsilons, BulkNoise())
     bodies = write_reports(mechanism, study, epsilons, batch)

@@ -103,7 +103,7 @@ def test_the_front_door_takes_names_and_numbers(crowd, tmp_path):
 def test_personal_epsilons_are_a_list_of_numbers(crowd):
     chosen = [0.5, "1"] * 100
     made = release_for_experiments(crowd, "VLDP", epsilon=chosen, seed=1)
-    same = experiment(crowd, Request(PARADIGMS["vldp"], Epsilons.of(chosen)), seed=1)
+    same = experiment(crowd, Request(PARADIGMS["vldp"], Epsilons(chosen)), seed=1)
     assert made.as_dict() == same.as_dict()
     assert not made.exact
 
@@ -175,7 +175,7 @@ def test_one_voter_is_not_a_crowd(crowd):
 
 
 def test_personal_epsilons_promise_the_largest_to_all_and_each_her_own(crowd):
-    epsilons = Epsilons.of(np.round(np.linspace(0.1, 2, 200), 6))
+    epsilons = Epsilons(np.round(np.linspace(0.1, 2, 200), 6))
     made = experiment(crowd, Request(PARADIGMS["vldp"], epsilons), seed=1)
     assert made.guarantee.personal
     assert (made.guarantee.smallest_epsilon, made.guarantee.epsilon) == (

@@ -32,7 +32,7 @@ def poll(name: str = "p", paradigm: str = "rldp", study: str = "kidney", **rules
 @lru_cache(maxsize=32)
 def reports(asked: Poll, voters: int) -> tuple[dict[str, Any], ...]:
     """Honest reports, of the poll's levels in turn."""
-    epsilons = Epsilons.of(islice(cycle(level.epsilon for level in asked.levels), voters))
+    epsilons = Epsilons(islice(cycle(level.epsilon for level in asked.levels), voters))
     ballots = concatenate(asked.study, list(simulate_crowd(asked.study, voters, np.random.default_rng(5))))
     batch = DISTRIBUTED[asked.mechanism].report(ballots, asked.settings, epsilons, BulkNoise())
     return tuple(write_reports(asked.mechanism, asked.study, epsilons, batch))

@@ -85,7 +85,7 @@ class WholeBudgetForEach(BulkNoise):
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
-        return super().tosses(odds, Epsilons.of(2 * epsilons.values), columns)
+        return super().tosses(odds, Epsilons(2 * epsilons.values), columns)
 
 
 class WholeBudgetForEachStep(BulkNoise):
@@ -93,7 +93,7 @@ class WholeBudgetForEachStep(BulkNoise):
 
     def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw with twice the epsilon."""
-        return super().cube(sensitivity, Epsilons.of(2 * epsilons.values), columns)
+        return super().cube(sensitivity, Epsilons(2 * epsilons.values), columns)
 
 
 class SeededOnce:

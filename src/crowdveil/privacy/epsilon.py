@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 
 MICROS_PER_UNIT = 1_000_000
 
@@ -193,61 +193,60 @@ LEAST = Epsilon.of_millionths(LEAST_MICRO)
 GREATEST = Epsilon.of_millionths(GREATEST_MICRO)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Epsilons:
-    """Everybody's epsilon, in the voters' order.
+    """Everybody's epsilon, in the voters' order, each as it was written.
 
-    >>> Epsilons.of(["0.5", 1, 2]).largest
+    >>> Epsilons(["0.5", 1, 2]).largest
     Epsilon('2')
     """
 
     micro: IntArray
     """The exact values in millionths: for the integers of ``privacy/``, and for nobody else."""
 
-    def __post_init__(self) -> None:
-        given = self.micro
-        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.ndim != 1:
-            found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else repr(given)
-            raise CrowdveilError(f"the epsilons are {found}, and must be a one-dimensional int64 array of millionths.")
-        if given.size and not (given.min() >= LEAST_MICRO and given.max() <= GREATEST_MICRO):
-            least, greatest = (int(end) / MICROS_PER_UNIT for end in (given.min(), given.max()))
-            raise CrowdveilError(f"the epsilons run from {least} to {greatest}: {_ALLOWED}. Choose all in that range.")
-
-    @classmethod
-    def same(cls, epsilon: EpsilonLike, voters: int) -> Self:
-        """Return one epsilon for all."""
-        return cls(np.full(voters, Epsilon(epsilon).micro, np.int64))
-
-    @classmethod
-    def of(cls, epsilons: Iterable[EpsilonLike]) -> Self:
-        """Return the epsilons that voters chose, each as it was written."""
+    def __init__(self, epsilons: Iterable[EpsilonLike]) -> None:
         if isinstance(epsilons, str) or not isinstance(epsilons, Iterable):
             raise CrowdveilError(
                 f"personal epsilons are {epsilons!r}, and must be a list of numbers, one for each voter."
             )
-        if isinstance(epsilons, np.ndarray) and epsilons.ndim == 1 and epsilons.dtype.kind in "iuf":
-            micro = np.rint(epsilons.astype(np.float64) * MICROS_PER_UNIT)
-            # As each is written: a number with six decimals is the double nearest to its millionths.
-            if (micro / MICROS_PER_UNIT == epsilons).all() and (np.abs(micro) <= GREATEST_MICRO).all():
-                return cls(micro.astype(np.int64))
-        return cls(np.array([Epsilon(epsilon).micro for epsilon in epsilons], np.int64))
+        self._hold(_millionths(epsilons))
+
+    def _hold(self, micro: IntArray) -> None:
+        if micro.size and not (micro.min() >= LEAST_MICRO and micro.max() <= GREATEST_MICRO):
+            least, greatest = (int(end) / MICROS_PER_UNIT for end in (micro.min(), micro.max()))
+            raise CrowdveilError(f"the epsilons run from {least} to {greatest}: {_ALLOWED}. Choose all in that range.")
+        object.__setattr__(self, "micro", micro)
+
+    @classmethod
+    def same(cls, epsilon: EpsilonLike, voters: int) -> Self:
+        """Return one epsilon for all."""
+        check_whole(voters, "the number of voters", 0)
+        return cls.of_millionths(np.full(voters, Epsilon(epsilon).micro, np.int64))
 
     @classmethod
     def of_millionths(cls, micro: IntArray | Iterable[int]) -> Self:
         """Return the epsilons given in millionths."""
-        return cls(np.array(micro if isinstance(micro, np.ndarray) else list(micro), np.int64))
+        given = micro if isinstance(micro, np.ndarray) else np.array(list(micro), np.int64)
+        if given.dtype != np.int64 or given.ndim != 1:
+            raise CrowdveilError(
+                f"the epsilons are {given.dtype} of shape {given.shape}, and must be a one-dimensional int64 array of "
+                "millionths."
+            )
+        epsilons = cls.__new__(cls)
+        epsilons._hold(given)
+        return epsilons
 
     @classmethod
     def joined(cls, parts: Iterable[Epsilons]) -> Self:
         """Return the epsilons of several crowds, one crowd after the other."""
-        return cls(np.concatenate([part.micro for part in parts]))
+        return cls.of_millionths(np.concatenate([part.micro for part in parts]))
 
     def __len__(self) -> int:
         return len(self.micro)
 
     def __getitem__(self, voters: slice | IntArray) -> Epsilons:
         """Return the epsilons of some of the voters."""
-        return Epsilons(self.micro[voters])
+        return Epsilons.of_millionths(self.micro[voters])
 
     def __iter__(self) -> Iterator[Epsilon]:
         return map(Epsilon.of_millionths, self.micro.tolist())
@@ -264,7 +263,7 @@ class Epsilons:
     def __reduce__(self) -> tuple[Callable[..., Epsilons], tuple[Any, ...]]:
         """Travel to workers as one number where all have the same."""
         one = self.common
-        return (Epsilons, (self.micro,)) if one is None else (Epsilons.same, (str(one), len(self)))
+        return (Epsilons.of_millionths, (self.micro,)) if one is None else (Epsilons.same, (str(one), len(self)))
 
     @property
     def smallest(self) -> Epsilon:
@@ -295,8 +294,18 @@ class Epsilons:
 
     def repeat(self, counts: IntArray) -> Epsilons:
         """Return each voter's epsilon as often as she has records."""
-        return Epsilons(np.repeat(self.micro, counts))
+        return Epsilons.of_millionths(np.repeat(self.micro, counts))
 
     def split(self, ways: IntArray) -> Epsilons:
         """Divide each voter's epsilon into ``ways`` parts, rounded down so that they never add up to more than it."""
-        return Epsilons(self.micro // ways)
+        return Epsilons.of_millionths(self.micro // ways)
+
+
+def _millionths(epsilons: Iterable[EpsilonLike]) -> IntArray:
+    """Read epsilons exactly as they are written."""
+    if isinstance(epsilons, np.ndarray) and epsilons.ndim == 1 and epsilons.dtype.kind in "iuf":
+        micro = np.rint(epsilons.astype(np.float64) * MICROS_PER_UNIT)
+        # As each is written: a number with six decimals is the double nearest to its millionths.
+        if (micro / MICROS_PER_UNIT == epsilons).all() and (np.abs(micro) <= GREATEST_MICRO).all():
+            return micro.astype(np.int64)
+    return np.array([Epsilon(epsilon).micro for epsilon in epsilons], np.int64)

@@ -184,7 +184,7 @@ def effects_from_reports(
         said = [labels[0] if groups is None else about.get(groups.question) for _, about in batch]
         codes = np.array([labels.index(one) if one in labels else -1 for one in said], np.int64)
         added += added_by_group(flipped_moments(FlippedReports(reports, None, codes), study), codes, len(labels))
-    epsilons = Epsilons.joined(everybody) if everybody else Epsilons.of([])
+    epsilons = Epsilons.joined(everybody) if everybody else Epsilons([])
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(f"effects need the reports of at least {FEWEST_VOTERS} voters, got {len(epsilons)}")
     facts = {"counts": "pairs equally", "reports_made_on": REPORTS_MADE_ON}
@@ -321,7 +321,7 @@ def _sums_by_option(
                 bodies = [{**body, **body["preference"]} for body in bodies if body["preference"] is not None]
             if bodies:
                 parts[place] += mechanism.condense(mechanism.wire.read(bodies, study), terms.settings)
-    epsilons = Epsilons.joined(everybody) if everybody else Epsilons.of([])
+    epsilons = Epsilons.joined(everybody) if everybody else Epsilons([])
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(f"effects need the reports of at least {FEWEST_VOTERS} voters, got {len(epsilons)}")
     return parts, epsilons

@@ -92,10 +92,10 @@ class Request:
         if not isinstance(self.paradigm, Paradigm):
             raise CrowdveilError(f"the paradigm is {self.paradigm!r}: find it by name with paradigm('vlcp')")
         if not isinstance(self.epsilon, Epsilon | Epsilons | ZcdpBudget):
-            raise CrowdveilError(f"the epsilon is {self.epsilon!r}: use Epsilon(1), Epsilons.of([...]) or a ZcdpBudget")
-        for name in ("mechanism", "public_selection"):
-            if getattr(self, name) is not None:
-                check_text(getattr(self, name), name)
+            raise CrowdveilError(f"the epsilon is {self.epsilon!r}: use Epsilon(1), Epsilons([...]) or a ZcdpBudget")
+        for text, name in ((self.mechanism, "the mechanism"), (self.public_selection, "public_selection")):
+            if text is not None:
+                check_text(text, name)
         for name in ("repair", "equal_votes", "one_record_each"):
             check_flag(getattr(self, name), name)
         if self.norm_bound is not None and not (is_number(self.norm_bound) and 0 < self.norm_bound < np.inf):
@@ -300,7 +300,7 @@ def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Ep
     if isinstance(epsilon, Epsilons):
         return epsilon
     if isinstance(epsilon, Iterable) and not isinstance(epsilon, str):
-        return Epsilons.of(epsilon)
+        return Epsilons(epsilon)
     assert epsilon is not None  # one of the two was given
     return Epsilon(epsilon)
 
@@ -347,4 +347,4 @@ def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> E
         raise CrowdveilError(
             f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}"
         )
-    return Epsilons.of(chosen[name] for name in voters)
+    return Epsilons(chosen[name] for name in voters)

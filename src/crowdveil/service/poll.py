@@ -146,7 +146,7 @@ class HostedPoll(Poll):
 def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
     """Return the epsilons expected before anybody has voted: each level equally often."""
     each = np.fromiter(islice(cycle(range(len(levels))), _EXPECTED_VOTERS), np.int64)
-    return Epsilons.of(level.epsilon for level in levels)[each]
+    return Epsilons(level.epsilon for level in levels)[each]
 
 
 def grouping_questions(poll: Poll) -> tuple[Question, ...]:

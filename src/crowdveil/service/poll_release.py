@@ -187,7 +187,7 @@ def _release_from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> 
 
 def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:
     counted = [(day.epsilon, day.participants) for day in store.submissions.by_day(poll.name) if day.epsilon]
-    levels = Epsilons.of(epsilon for epsilon, _ in counted)
+    levels = Epsilons(epsilon for epsilon, _ in counted)
     epsilons = levels.repeat(np.array([participants for _, participants in counted], np.int64))
     _check_enough(poll, len(epsilons))
     return epsilons

@@ -101,7 +101,7 @@ def _certain(unknown, preference):
 
 def test_equal_votes_are_equal():
     """With personal epsilons the paper's mean is as noisy as its noisiest reports."""
-    epsilons = Epsilons.of(np.where(np.arange(30) < 15, 0.01, 5))
+    epsilons = Epsilons(np.where(np.arange(30) < 15, 0.01, 5))
     errors = {
         equal: np.square(
             _parameters(CROWD.release("algorithm-2", epsilons, 50, FloatNoiseForExperiments(3), equal)) - CROWD.society

@@ -83,7 +83,7 @@ def test_a_single_option_is_reported_without_a_toss():
 
 
 def test_the_real_sampler_follows_the_enumerated_law_for_everyones_own_epsilon():
-    epsilons = Epsilons.of([1.098612, 2.197225] * 30_000)  # ln 3 and ln 9
+    epsilons = Epsilons([1.098612, 2.197225] * 30_000)  # ln 3 and ln 9
     reported = AboutYou().report(np.full(60_000, 1), 3, epsilons, BulkNoise())
     for start, factor in ((0, 3), (1, 9)):
         expected = np.array([1, factor, 1]) * 30_000 / (factor + 2)

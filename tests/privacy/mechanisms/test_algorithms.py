@@ -63,7 +63,7 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
 
 def test_algorithm_2_adds_every_voters_own_noise():
     ballots, noise = crowd(), RecordingNoise()
-    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), Epsilons.of([1, 1, 2, 2, 2, 5])
+    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), Epsilons([1, 1, 2, 2, 2, 5])
     reports = Algorithm2().report(ballots, settings, epsilons, noise)
     estimate = Algorithm2().aggregate([reports], settings)
     assert noise.asked == [("laplace", 2 * STEPS, epsilons.micro.tolist(), 3)]

@@ -189,7 +189,7 @@ def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
 
 def test_sums_are_enough():
     ballots, settings = crowd(500)
-    epsilons = Epsilons.of(np.resize([0.5, 1, 4], 500))
+    epsilons = Epsilons(np.resize([0.5, 1, 4], 500))
     reports = OneBit().report(ballots, settings, epsilons, BulkNoise())
     parts = [BitReports(epsilons[p], reports.kinds[p], reports.bits[p]) for p in (slice(0, 200), slice(200, 500))]
     whole = OneBit().aggregate([reports], settings)
@@ -204,7 +204,7 @@ def test_personal_epsilons_are_combined_without_bias(equal_votes):
     study = load_study("moral-machine")
     settings = Settings(study, study.norm_bound, equal_votes=equal_votes, drawn=True)
     rng, voters = np.random.default_rng(2), 60_000
-    epsilons = Epsilons.of(np.resize([0.5, 1, 6], voters))
+    epsilons = Epsilons(np.resize([0.5, 1, 6], voters))
     sizes = np.array([bits_to_report(9, epsilon) for epsilon in epsilons.distinct])[np.arange(voters) % 3]
     spoken = rng.random((voters, 9)).argsort(axis=1).argsort(axis=1) < sizes[:, None]
     flip = 1 / (1 + np.exp(epsilons.values / sizes))[:, None]

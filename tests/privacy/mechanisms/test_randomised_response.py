@@ -72,7 +72,7 @@ def test_one_choice_changes_a_report_by_exactly_e_to_the_epsilon():
 
 def test_every_choice_is_tossed_with_its_voters_epsilon():
     ballots, noise = crowd(voters=3, records=2), RecordingNoise()
-    RandomisedResponse().report(ballots, Settings(ballots.study, 2.0), Epsilons.of([1, 2, 3]), noise)
+    RandomisedResponse().report(ballots, Settings(ballots.study, 2.0), Epsilons([1, 2, 3]), noise)
     assert noise.asked == [("tosses", Odds(0, 1, 1, 1), [MICRO, MICRO, 2 * MICRO, 2 * MICRO, 3 * MICRO, 3 * MICRO], 1)]
 
 
@@ -102,7 +102,7 @@ def test_small_integers_stay_small_integers():
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(100, 50 * MICRO)), min_size=1, max_size=20))
 def test_the_number_of_choices_to_report_is_the_best_of_all(voters):
     counts, epsilons = (np.array(column) for column in zip(*voters, strict=True))
-    sizes = choices_to_report(counts, Epsilons(epsilons))
+    sizes = choices_to_report(counts, Epsilons.of_millionths(epsilons))
     for size, n, micro in zip(sizes.tolist(), counts.tolist(), epsilons.tolist(), strict=True):
         told = {k: k * np.tanh(micro / 2e6 / k) ** 2 for k in range(1, n + 1)}
         assert told[size] == pytest.approx(max(told.values()), rel=1e-12)
@@ -166,7 +166,7 @@ def test_weights_by_information_beat_equal_votes():
     errors = {True: [], False: []}
     for seed in range(12):
         drawn = synthetic_crowd(60, 20, 3, np.random.default_rng(seed))
-        epsilons = Epsilons.of(np.where(np.arange(60) % 3 == 0, 2, 0.05))
+        epsilons = Epsilons(np.where(np.arange(60) % 3 == 0, 2, 0.05))
         for equal in errors:
             public = Settings(drawn.ballots.study, 2.0, equal_votes=equal)
             reports = RandomisedResponse().report(drawn.ballots, public, epsilons, FloatNoiseForExperiments(seed))

@@ -138,7 +138,7 @@ def small_crowd():
 )
 def test_condensed_reports_give_the_same_estimate(name, robust, small_crowd):
     mechanism, settings = DISTRIBUTED[name], Settings(small_crowd.study, 2.0, robust=robust)
-    epsilons = Epsilons.of(np.random.default_rng(1).choice([0.5, 1, 3], VOTERS))
+    epsilons = Epsilons(np.random.default_rng(1).choice([0.5, 1, 3], VOTERS))
     noise = FloatNoiseForExperiments(4)
     reports = [mechanism.report(small_crowd[batch], settings, epsilons[batch], noise) for batch in CUTS]
     plain = mechanism.aggregate(reports, settings)
@@ -221,7 +221,7 @@ def test_honest_noise_is_refused_about_as_rarely_as_promised(terms):
 def test_honest_reports_are_accepted(name, crowd):
     ballots = crowd.ballots
     settings_ = Settings(ballots.study, 2.0)
-    epsilons = Epsilons.of(np.random.default_rng(2).choice([0.1, 1, 5], ballots.voters))
+    epsilons = Epsilons(np.random.default_rng(2).choice([0.1, 1, 5], ballots.voters))
     reports = DISTRIBUTED[name].report(ballots, settings_, epsilons, BulkNoise())
     accepted = DISTRIBUTED[name].acceptable(reports, settings_)
     assert accepted.shape == (ballots.voters,)

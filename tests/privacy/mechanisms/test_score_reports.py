@@ -225,7 +225,7 @@ def test_of_a_file_three_reports_in_twenty_are_about_its_dilemmas():
 def test_of_very_many_axes_only_the_squares_are_told(axes, told):
     ballots = synthetic_crowd(400, 2, axes, np.random.default_rng(2)).ballots
     settings = Settings(ballots.study, 2.0)
-    epsilons = Epsilons(np.full(400, MICRO))
+    epsilons = Epsilons.of_millionths(np.full(400, MICRO))
     reports = ScoreRelease().report(ballots, settings, epsilons, FloatNoiseForExperiments(3))
     assert reports.reported.shape == (400, axes + told)
     assert ScoreRelease().acceptable(reports, settings).all()

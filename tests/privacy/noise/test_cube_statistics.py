@@ -166,7 +166,7 @@ def test_many_columns_at_a_small_scale():
 
 def test_many_different_epsilons_at_once():
     epsilons = np.random.default_rng(5).permutation(np.arange(10_000, 11_000))
-    vectors = BulkNoise().cube(LARGE, Epsilons(epsilons), 5) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
+    vectors = BulkNoise().cube(LARGE, Epsilons.of_millionths(epsilons), 5) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
     assert stats.kstest(np.abs(vectors).max(axis=1), stats.gamma(5).cdf).pvalue > FALSE_ALARM
 
 

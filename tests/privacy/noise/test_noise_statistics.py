@@ -166,7 +166,9 @@ def test_threads_share_a_source_without_sharing_noise(source, each):
 def test_many_different_epsilons_at_once():
     """Every row has an epsilon of its own; each row's noise in units of its scale is Laplace of scale 1."""
     epsilons = np.random.default_rng(5).permutation(np.arange(10_000, 12_000))
-    values = BulkNoise().laplace(LARGE, Epsilons(epsilons), 23) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
+    values = BulkNoise().laplace(LARGE, Epsilons.of_millionths(epsilons), 23) * (
+        epsilons[:, np.newaxis] / (LARGE * 1e6)
+    )
     assert stats.kstest(values.ravel(), stats.laplace.cdf).pvalue > FALSE_ALARM
     widths = np.abs(values).mean(axis=1)
     # The mean of 23 exponential variables of mean 1 leaves this range with a chance below 1e-12 a row (gamma tails).

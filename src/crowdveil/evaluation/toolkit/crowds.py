@@ -215,7 +215,7 @@ class Groups:
             ]
         )
         hundredths = np.rint(drawn * 100).astype(np.int64)
-        return Epsilons.of(rng.permutation(hundredths) / 100)
+        return Epsilons(rng.permutation(hundredths) / 100)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Algorithm2(DistributedSociety):
         sums = all_sums(reports, partial(_sums, settings))
         levels = sums.levels[:, 0]
         mean = sums.mean(sums.weights(_variances(settings, levels), settings.equal_votes))
-        return Estimate(mean, self.expected_noise(settings, Epsilons(np.repeat(levels, sums.counts))))
+        return Estimate(mean, self.expected_noise(settings, Epsilons.of_millionths(np.repeat(levels, sums.counts))))
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> LaplaceSum:
         """On each coordinate of the mean, one Laplace variable of scale w_i 2B / epsilon_i from every voter.

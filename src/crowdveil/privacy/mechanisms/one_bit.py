@@ -273,7 +273,7 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
     """Return weighted means of the bits, with weights by the information that a voter's epsilon allows."""
     k = design.directions
     kinds = sums.levels[:, 0]
-    epsilons = Epsilons(np.ascontiguousarray(sums.levels[:, 1]))
+    epsilons = Epsilons.of_millionths(np.ascontiguousarray(sums.levels[:, 1]))
     sizes = _sizes(k, epsilons)
     tanh = np.tanh(epsilons.split(sizes).values / 2)
     weights = sums.weights(k / (sizes * tanh**2), settings.equal_votes) / sizes

@@ -332,7 +332,7 @@ def _record_means(
     """
     _, sizes, counts, micro = sums.levels.T
     usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
-    worth = _variance(axes, coordinates_to_report(axes, usual, Epsilons(micro)), usual, micro)
+    worth = _variance(axes, coordinates_to_report(axes, usual, Epsilons.of_millionths(micro)), usual, micro)
     weights = sums.weights(worth, settings.equal_votes) / sizes
     total, spoken_for = np.split(sums.mean(weights), 2)
     k = len(total)
@@ -397,7 +397,7 @@ def tells_more_than_choices(axes: RecordAxes, records: int, epsilons: Epsilons) 
     """
     levels, voters = np.unique(epsilons.micro, return_counts=True)
     counts = np.full(len(levels), records)
-    score = _variance(axes, coordinates_to_report(axes, counts, Epsilons(levels)), counts, levels)
+    score = _variance(axes, coordinates_to_report(axes, counts, Epsilons.of_millionths(levels)), counts, levels)
     choices = axes.signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
     return bool(voters @ (1 / score) > voters @ (1 / choices))
 

@@ -88,7 +88,7 @@ class SubsetSelection(DistributedSociety):
         d = settings.study.dimension
         bound = settings.norm_bound
         sums = all_sums(reports, _sums)
-        levels = Epsilons(sums.levels[:, 0]).values.tolist()
+        levels = Epsilons.of_millionths(sums.levels[:, 0]).values.tolist()
         gains = np.array([_gain(d, epsilon) for epsilon in levels]) * bound
         variances = np.array([mean_squared_error(d, epsilon) for epsilon in levels]) * bound**2 / d
         weights = sums.weights(variances, settings.equal_votes)
