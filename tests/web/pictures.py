@@ -92,7 +92,9 @@ def picture_a_release(browser, folder):
         )
     page = browser.new_page(viewport=PAGE)
     page.goto((folder / "release.html").as_uri())
-    page.screenshot(path=PICTURES / "release.png")
+    figure = page.locator("figure").first.bounding_box()
+    shown = {"x": 0, "y": 0, "width": PAGE["width"], "height": figure["y"] + figure["height"] + 24}
+    page.screenshot(path=PICTURES / "release.png", full_page=True, clip=shown)
 
 
 if __name__ == "__main__":
