@@ -130,7 +130,7 @@ def run(command):
 
 
 def moral_machine_file(path, voters=40):
-    """Write the answers of people who do not exist in the public layout of the Moral Machine."""
+    """Write the choices of simulated people in the public layout of the Moral Machine."""
     study, rng = load_study("moral-machine"), np.random.default_rng(3)
     left, right = draw_dilemmas(study, voters, rng)
     signals = {0: 0, 1: 1, -1: 2}

@@ -105,7 +105,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
 
 @contextmanager
 def import_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show the progress of an import: bytes, rows per second and the time left, then shards of the crowd."""
+    """Show the progress of an import: bytes, rows per second and the time left, then buckets of voters."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
@@ -135,7 +135,7 @@ def import_progress() -> Iterator[Callable[[Progress], None]]:
                 completed=progress.done,
                 total=progress.total,
                 visible=True,
-                amount=size if progress.reading else f"{progress.done} of {progress.total} shards",
+                amount=size if progress.reading else f"{progress.done} of {progress.total} buckets",
                 rate=f"{rate:,.0f} rows/s" if progress.reading else "",
             )
 
