@@ -117,7 +117,7 @@ class Poll:
     about_epsilon: Epsilon | None = None
     """Distributed polls: the epsilon that protects each answer to a question, on the device."""
     attention: Attention | None = None
-    """What voters are told about attention checks; None if there are none."""
+    """The notice to voters about attention checks; None if there are none."""
     minimum_age: int | None = None
     """The age that voters must declare to have reached; None if they are not asked."""
     relay: RelayTerms | None = None
@@ -209,6 +209,10 @@ class Poll:
             raise CrowdveilError(
                 f"poll {self.name}: about-you questions would mark a report behind a relay: leave them out"
             )
+
+    def __repr__(self) -> str:
+        levels = ", ".join(str(level.epsilon) for level in self.levels)
+        return f"<poll {self.name}: {self.study.name}, {self.paradigm.name} by {self.mechanism} at epsilon {levels}>"
 
     def __hash__(self) -> int:
         return hash((self.name, self.study.fingerprint))

@@ -214,7 +214,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Attention:
-    """What voters are told about a poll's attention checks before they begin."""
+    """Notice about a poll's attention checks, which voters read before they begin."""
 
     checks: int
     left_out: bool = False

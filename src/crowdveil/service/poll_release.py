@@ -56,7 +56,7 @@ class Preview:
     cost: Amount
     """The amount that would be spent; nothing for a distributed poll."""
     remaining: Amount | None
-    """What remains of a central poll's budget before the release."""
+    """The rest of a central poll's budget before the release."""
 
     @property
     def affordable(self) -> bool:

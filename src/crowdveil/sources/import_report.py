@@ -25,7 +25,7 @@ MOST_REFUSED = 0.05
 
 
 class RowDefect(Enum):
-    """What can be wrong with a row, so that it is refused."""
+    """Defects for which a row is refused."""
 
     RAGGED = "cut short, or more cells than columns"
     VOTER_MISSING = "voter missing"

@@ -71,7 +71,7 @@ class FigurePlan:
     experiments: tuple[Experiment, ...]
     panels: Callable[[Results], list[Panel]]
     beside_the_paper: str
-    """What the paper says about its figure, and where this one differs."""
+    """The paper's words about its figure, and where this one differs."""
 
 
 def line(label: str, style: LineStyle, curve: Curve) -> Line:

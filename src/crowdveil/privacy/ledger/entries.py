@@ -278,7 +278,7 @@ class ChargePreview:
     requested: Amount
     budget: Amount
     remaining: Amount
-    """What remains before the charge for the person in the crowd who has lost the most."""
+    """The budget that remains before the charge for the person in the crowd who has lost the most."""
     overlaps: tuple[Overlap, ...] = ()
     """Crowds that were charged already and that contain, or may contain, some of these people."""
     caution: str | None = None
@@ -302,7 +302,7 @@ class ChargePreview:
 
     @property
     def remaining_after(self) -> Amount:
-        """What remains after the charge. A refused charge takes nothing."""
+        """The budget that remains after the charge. A refused charge takes nothing."""
         return self.remaining - self.requested if self.fits else self.remaining
 
     @property

@@ -22,7 +22,7 @@ from crowdveil.privacy.noise.source import Noise
 
 
 class _NoisyMean:
-    """What the two mechanisms share: the description, and the measurement of the mean."""
+    """The common part of the two mechanisms: the description, and the measurement of the mean."""
 
     paradigms = ("vlcp", "rlcp")
     options = ()

@@ -82,7 +82,7 @@ class QuestionText(Model):
 
 
 class AttentionChecks(Model):
-    """What voters are told about attention checks."""
+    """Notice to voters about attention checks."""
 
     checks: int
     left_out: bool = Field(description="Whether releases leave out voters who failed one.")

@@ -135,7 +135,7 @@ class PollActivity:
 
     @property
     def remaining(self) -> Amount:
-        """What remains of a central poll's budget."""
+        """The rest of a central poll's budget."""
         budget = self.status.poll.budget
         return NOTHING if budget is None else Amount.of(str(budget)) - self.status.spent
 
