@@ -37,7 +37,7 @@ def number_of_coefficients(features: int) -> int:
 
 
 class _PerturbedObjectives(DistributedSociety):
-    """The common part of both mechanisms: a report is an objective's coefficients, and the estimate a mean of maxima."""
+    """The common part of both mechanisms: a report is an objective's coefficients, the estimate a mean of maxima."""
 
     wire = IntegerRow(number_of_coefficients)
 
