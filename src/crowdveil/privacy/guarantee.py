@@ -98,6 +98,11 @@ class Guarantee:
     rho: Amount | None = None
     """The rho of a zCDP release, which a ledger is charged."""
 
+    def __repr__(self) -> str:
+        least = f"{self.smallest_epsilon} to " if self.personal else ""
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        return f"<guarantee: {self.paradigm.name} at epsilon {least}{self.epsilon}{delta}, {self.voters:,} voters>"
+
     @property
     def personal(self) -> bool:
         """Whether voters chose their own epsilons."""

@@ -44,7 +44,7 @@ ALTERNATIVES_SCHEMA: dict[str, Any] = {
 """The forms of a dilemma, as the API and the tools announce them to programs; ``Study.dilemma`` reads them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RemoteDecision(Decision):
     """A decision that a website made."""
 

@@ -62,6 +62,9 @@ class Submission:
     relay: str | None = None
     """The address to which a sealed report is sent; anything else goes to the host."""
 
+    def __repr__(self) -> str:
+        return f"<submission to poll {self.poll}: a {self.kind} of {len(self.body):,} bytes>"
+
 
 class Status(StrEnum):
     """The two outcomes that give a receipt."""

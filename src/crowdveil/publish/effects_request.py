@@ -46,6 +46,9 @@ class Weights:
                     f"the weight of voter {voter!r} is {weight}: weights run from 0 to the stated bound {self.bound:g}"
                 )
 
+    def __repr__(self) -> str:
+        return f"<weights of {len(self.of_voters):,} voters, {self.bound:g} at most>"
+
     def steps(self, source: BallotSource) -> IntArray:
         """Return the weights in the order of the voters, in steps of the bound."""
         names = names_of(source)

@@ -54,6 +54,12 @@ class ImportReport:
     """Rows left out because the mapping says so."""
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return (
+            f"<import of {self.rows:,} rows: {self.records:,} records of {self.voters:,} voters, "
+            f"{sum(self.refused.values()):,} rows refused, {self.dropped:,} left out>"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
         return {

@@ -129,6 +129,10 @@ class TableMapping:
             if sides[one].strip().lower() == sides[other].strip().lower():
                 raise CrowdveilError(f"the mapping says {sides[one]!r} for {one} and for {other}")
 
+    def __repr__(self) -> str:
+        voter = " and ".join(self.voter_columns)
+        return f"<mapping to study {self.study.name}: voters in {voter}, choices in {self.chosen}>"
+
     @property
     def voter_columns(self) -> tuple[str, ...]:
         """The columns that name the voter."""

@@ -72,6 +72,9 @@ class Feature:
             if not self.low <= level <= self.high:
                 raise CrowdveilError(f"feature {self.name}: level {level} is outside {self.low} to {self.high}")
 
+    def __repr__(self) -> str:
+        return f"<feature {self.name}: {self.label:.60}, {self.low:g} to {self.high:g}>"
+
     @property
     def default(self) -> float | None:
         """The value if an alternative does not mention the feature: 0 if 0 is possible."""
@@ -265,6 +268,10 @@ class Factor:
                     f"factor {self.name}: the weight of {feature} must be a whole number from 1 to {LARGEST_WEIGHT} "
                     f"or from -{LARGEST_WEIGHT} to -1, got {weight!r}; leave out what does not count"
                 )
+
+    def __repr__(self) -> str:
+        features = "feature" if len(self.weights) == 1 else "features"
+        return f"<factor {self.name}: {self.poles[0]:.40} to {self.poles[1]:.40}, {len(self.weights)} {features}>"
 
     @classmethod
     def of_feature(cls, feature: Feature, category: str | None = None) -> Factor:

@@ -79,6 +79,10 @@ class Alternative:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    def __repr__(self) -> str:
+        telling = sum(value != 0 for value in self.values)
+        return f"<alternative {self.name!r}: {len(self.values)} values, {telling} of them not 0>"
+
 
 @dataclass(frozen=True)
 class Dilemma:
@@ -93,6 +97,9 @@ class Dilemma:
         names = [a.name for a in self.alternatives]
         if len(set(names)) < len(names):
             raise CrowdveilError(f"two alternatives have the same name: {', '.join(names)}")
+
+    def __repr__(self) -> str:
+        return f"<dilemma: {' or '.join(repr(one.name) for one in self.alternatives):.100}>"
 
 
 @dataclass(frozen=True)

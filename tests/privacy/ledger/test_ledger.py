@@ -314,6 +314,9 @@ def test_open_creates_once_and_checks_the_budget(tmp_path: Path) -> None:
     assert str(made.statement().budget) == "0.3"
     with pytest.raises(CrowdveilError, match=r"has a budget of 0\.3, not 4: open it without a budget, or raise it"):
         Ledger.open(path, budget=4)
+    with pytest.raises(CrowdveilError, match=r"not 0\.2: open it without a budget; it is never lowered") as refusal:
+        Ledger.open(path, budget=0.2)
+    assert "ledger raise" not in str(refusal.value)
     with pytest.raises(CrowdveilError, match="adds up pure epsilons, not delta 1e-06"):
         Ledger.open(path, budget=0.3, delta=1e-6)
     weekly = Ledger.open(tmp_path / "weekly.ledger", budget=1, delta=1e-6)

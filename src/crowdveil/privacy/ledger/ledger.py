@@ -102,11 +102,11 @@ class Ledger:
             raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
         if budget is not None and (wanted := _budget(budget, opened.delta)) != found:
             rho = "" if opened.delta is None else "rho "
-            way = f"raise it deliberately: crowdveil ledger raise {path} --budget {budget} --note WHY"
-            if wanted < found:
-                way = "create another ledger: a budget is never lowered, since what was promised under it is spent"
+            way = "; it is never lowered, and need not be spent"
+            if wanted > found:
+                way = f", or raise it deliberately: crowdveil ledger raise {path} --budget {budget} --note WHY"
             raise CrowdveilError(
-                f"ledger {path} has a budget of {rho}{found}, not {rho}{wanted}: open it without a budget, or {way}"
+                f"ledger {path} has a budget of {rho}{found}, not {rho}{wanted}: open it without a budget{way}"
             )
         return opened
 

@@ -67,6 +67,13 @@ class Forecast:
     decided: float
     """Share of the study's dilemmas that are decided as the crowd would, with the required certainty."""
 
+    def __repr__(self) -> str:
+        return (
+            f"<forecast: {self.study}, {self.paradigm} by {self.mechanism}, {self.voters:,} voters with "
+            f"{self.records:,} records at epsilon {self.epsilon:g}: {self.predicted:.1%} predicted, "
+            f"{self.decided:.0%} decided>"
+        )
+
     @property
     def widest(self) -> float:
         """The widest bar of any factor; infinite if one is not known."""
