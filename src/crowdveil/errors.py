@@ -140,9 +140,9 @@ def check_text(given: object, what: str) -> None:
         raise CrowdveilError(f"{what} is {shown(given)}: give a text")
 
 
-def check_fields(record: object) -> None:
+def check_fields(record: Any) -> None:
     """Refuse a dataclass whose fields do not hold what their annotations say."""
-    for name, kind in _annotations(type(record)).items():
+    for name, kind in _annotations(record.__class__).items():
         given = getattr(record, name)
         if not _fits(given, kind):
             named = name != "name" and hasattr(record, "name")
@@ -180,7 +180,7 @@ def _in_words(kind: Any) -> str:
         return f"a tuple with {' and '.join(parts)}" + (" in each place" if inner[-1] is Ellipsis else "")
     if outer is Mapping:
         return f"a mapping from {_in_words(inner[0])} to {_in_words(inner[1])}"
-    return _WORDS.get(outer, f"a {outer.__name__}")
+    return _WORDS.get(outer, f"{'an' if outer.__name__[0] in 'AEIOU' else 'a'} {outer.__name__}")
 
 
 def path_of(given: object, what: str = "the path") -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from os import PathLike
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from crowdveil.errors import path_of
 from crowdveil.files import check_picture, replacing
 
-_SETTINGS = {"svg.hashsalt": "crowdveil", "svg.fonttype": "none"}
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "crowdveil", "svg.fonttype": "none"}
 """The same figure gives the same SVG, in which text stays text."""
 
 

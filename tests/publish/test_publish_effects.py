@@ -110,6 +110,10 @@ def test_the_table_is_tidy_and_says_what_is_not_known(tmp_path):
         unknown = table.filter(pl.col("estimate").is_null())
         assert len(unknown)
         assert unknown["low"].to_list() == [-1.0] * len(unknown)
+    assert made.to_pandas()["group"].tolist() == table["group"].to_list()
+    figure = made.plot(tmp_path / "e.svg")
+    assert [len(axes.patches) for axes in figure.axes] == [len(table) - len(unknown)], "a bar for each known effect"
+    assert "<svg" in (tmp_path / "e.svg").read_text(encoding="utf-8")
     with pytest.raises(CrowdveilError, match=r"must end in \.csv or \.parquet"):
         made.effects.write_table(tmp_path / "e.xls")
 
