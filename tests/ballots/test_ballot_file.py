@@ -185,7 +185,7 @@ GOOD = {"voter": ["a"], "dilemmas": CELLS, "choices": pa.array([b"\1"], pa.binar
 @pytest.mark.parametrize(
     ("columns", "header", "message"),
     [
-        (GOOD, None, "no ballot file: import it with"),
+        (GOOD, None, "not a ballot file: import it with"),
         (GOOD, b"{", "unreadable header"),
         (GOOD, b"5", "unreadable header"),
         (GOOD, b'{"format": 2}', "ballot format 2, this version of crowdveil reads 3: import it again"),
@@ -231,7 +231,7 @@ def test_other_files_are_no_ballot_files(tmp_path: Path, content: bytes) -> None
         open_ballots(tmp_path / "file")
     with pytest.raises(CrowdveilError, match="directory"):
         open_ballots(tmp_path)
-    with pytest.raises(CrowdveilError, match="no ballot file"):
+    with pytest.raises(CrowdveilError, match="not a ballot file"):
         open_ballots(tmp_path / "absent")
 
 
