@@ -163,9 +163,11 @@ def _fits(given: object, kind: Any) -> bool:
         return is_number(given)
     if not isinstance(given, outer) or (outer is int and isinstance(given, bool)):
         return False
+    if isinstance(given, tuple) and inner and inner[-1] is Ellipsis:
+        one_of_each = {type(one): one for one in given}  # enough, and much faster where there are many
+        return all(_fits(one, inner[0]) for one in (given if get_args(inner[0]) else one_of_each.values()))
     if isinstance(given, tuple) and inner:
-        each = inner[:1] * len(given) if inner[-1] is Ellipsis else inner
-        return len(each) == len(given) and all(map(_fits, given, each))
+        return len(inner) == len(given) and all(map(_fits, given, inner))
     if isinstance(given, Mapping) and inner:
         return all(_fits(key, inner[0]) and _fits(value, inner[1]) for key, value in given.items())
     return True

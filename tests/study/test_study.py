@@ -272,6 +272,13 @@ def test_equal_dilemmas_are_equal() -> None:
     assert Dilemma(both) == Dilemma(both)
 
 
+def test_a_dilemma_of_another_study_is_refused() -> None:
+    own = Dilemma((Alternative("a", (1.0, 30.0)), Alternative("b", (2.0, 30.0))))
+    assert TOY.dilemma(own) is own
+    with pytest.raises(CrowdveilError, match="alternative 'a' has 1 values: study .* has 2 features"):
+        TOY.dilemma(Dilemma((Alternative("a", (1.0,)), Alternative("b", (2.0,)))))
+
+
 def with_icon(icon: Any) -> dict[str, Any]:
     return changed(lambda data: data["features"][0].update(icon=icon))
 

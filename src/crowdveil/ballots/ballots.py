@@ -396,9 +396,14 @@ class BallotSource(Protocol):
         """Yield the crowd in batches of bounded size, always in the same order."""
 
 
+def is_source(given: object) -> bool:
+    """Whether something is a crowd that can be read in batches."""
+    return all(hasattr(given, needed) for needed in ("study", "voters", "batches"))
+
+
 def check_source(source: object) -> None:
     """Refuse anything that is not a crowd, such as the path of one."""
-    if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
+    if not is_source(source):
         raise CrowdveilError(
             f"the ballots are {shown(source)}: read them first, with read_ballots, read_moral_machine or read_table"
         )

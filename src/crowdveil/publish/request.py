@@ -19,6 +19,7 @@ from crowdveil.ballots.ballots import (
     census,
     check_one_record_each,
     check_source,
+    is_source,
     names_of,
 )
 from crowdveil.ballots.columns import check_distinct, names_from_digests
@@ -110,8 +111,11 @@ class Request:
             raise CrowdveilError(
                 f"the share of reports to pull in at each end must be from 0 to below 0.5, got {shown(self.robust)}"
             )
-        if not (self.design is None or isinstance(self.design, str)):
-            check_source(self.design)
+        if not (self.design is None or isinstance(self.design, str) or is_source(self.design)):
+            raise CrowdveilError(
+                f"the design is {shown(self.design)}: give ballots whose dilemmas are public, or 'study' if its own "
+                "generator drew them"
+            )
         if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
             raise CrowdveilError(
                 f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp, rldp or aldp"
