@@ -275,7 +275,7 @@ def test_equal_dilemmas_are_equal() -> None:
 def test_a_dilemma_of_another_study_is_refused() -> None:
     own = Dilemma((Alternative("a", (1.0, 30.0)), Alternative("b", (2.0, 30.0))))
     assert TOY.dilemma(own) is own
-    with pytest.raises(CrowdveilError, match="alternative 'a' has 1 values: study .* has 2 features"):
+    with pytest.raises(CrowdveilError, match=r"alternative 'a' has 1 values: study .* has 2 features"):
         TOY.dilemma(Dilemma((Alternative("a", (1.0,)), Alternative("b", (2.0,)))))
 
 
