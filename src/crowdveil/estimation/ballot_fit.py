@@ -63,9 +63,18 @@ class BallotFit:
 
 
 def fit_ballots(
-    ballots: ClippedBallots, observed: FloatArray, covariance: FloatArray, told: float, told_variance: float
+    ballots: ClippedBallots,
+    observed: FloatArray,
+    covariance: FloatArray,
+    told: float,
+    told_variance: float,
+    other_dilemmas: float = 0.0,
 ) -> BallotFit:
-    """Fit clipped means whose errors have this covariance, given the mean encoded length and its variance."""
+    """Fit clipped means whose errors have this covariance, given the mean encoded length and its variance.
+
+    ``other_dilemmas`` is how far the clipped means may be off because the generator did not draw the dilemmas
+    (``likely_crowds``). It counts for probabilities, not for the unshrunk estimate.
+    """
     nodes, weights = _probable(ballots.whole_told, told, told_variance)
     taus = [DISAGREEMENT, *(part * DISAGREEMENT for part in _OTHER_PARTS)]
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
@@ -73,7 +82,7 @@ def fit_ballots(
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     about = _Lines(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
     corrected = ballots.near(about.common, middle, taus)
-    likely = likely_crowds(corrected, lengths, taus, observed, np.diag(covariance))
+    likely = likely_crowds(corrected, lengths, taus, observed, np.diag(covariance), other_dilemmas)
 
     lines = _Lines(corrected, observed, precision)
     usual = lines.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)

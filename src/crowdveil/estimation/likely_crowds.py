@@ -82,13 +82,15 @@ def likely_crowds(
     taus: Sequence[float],
     observed: FloatArray,
     variances: FloatArray,
+    other_dilemmas: float = 0.0,
 ) -> LikelyCrowds:
     """Return the posterior given observed clipped means whose errors have these variances.
 
     ``lengths`` are encoded lengths (``told_length``) with their probabilities; the disagreements ``taus`` are equally
-    probable.
+    probable. ``other_dilemmas`` is the relative standard deviation of the clipped means that a crowd shows, around the
+    model's, if the generator did not draw the dilemmas: a preference that shows more is also known less well.
     """
-    drawn = _Crowds(ballots, lengths, taus, observed, variances)
+    drawn = _Crowds(ballots, lengths, taus, observed, variances, other_dilemmas)
     effective = 0.0
     for number in range(_ROUNDS):
         drawn.draw(number)
@@ -149,13 +151,17 @@ class _Crowds:
         taus: Sequence[float],
         observed: FloatArray,
         variances: FloatArray,
+        other_dilemmas: float,
     ) -> None:
         self._ballots, self._observed, self._variances = ballots, observed, variances
+        self._other_dilemmas = other_dilemmas
         k = len(observed)
         self._sizes = margin_deviations(k)
         self._of_cell = [(told, tau) for told, _ in lengths for tau in taus]
         self._log_prior = np.log(np.repeat([probability / len(taus) for _, probability in lengths], len(taus)))
-        self._lines = [_Lines.at(ballots, told, taus[0], self._sizes, observed, variances) for told, _ in lengths]
+        self._lines = [
+            _Lines.at(ballots, told, taus[0], self._sizes, observed, variances, other_dilemmas) for told, _ in lengths
+        ]
         self._taus = len(taus)
         self._laws: list[tuple[FloatArray, _Normal]] = []
         """For each later round, the number of crowds in each cell and the proposal."""
@@ -187,7 +193,8 @@ class _Crowds:
         for cell in np.unique(cells).tolist():
             rows = cells == cell
             shown[rows] = self._ballots.shown_by(crowds[rows], *self._of_cell[cell])
-        surprise = 0.5 * ((self._observed - shown) ** 2 / self._variances).sum(axis=1)
+        variances = self._variances + np.square(self._other_dilemmas * shown)
+        surprise = 0.5 * ((self._observed - shown) ** 2 / variances + np.log(variances)).sum(axis=1)
         self.every = np.concatenate([self.every, crowds])
         self.cells = np.concatenate([self.cells, cells])
         self._log_likelihood = np.concatenate([self._log_likelihood, -surprise])
@@ -227,6 +234,7 @@ class _Lines:
         sizes: Sequence[float],
         observed: FloatArray,
         variances: FloatArray,
+        other_dilemmas: float,
     ) -> _Lines:
         """Compute the densities for ballots of one encoded length."""
         k = len(observed)
@@ -241,7 +249,8 @@ class _Lines:
         lines = np.multiply.outer(np.array(sizes), steps)
         bent = (slopes * math.sqrt(math.pi) / (2 * limits))[:, None]
         shows = limits[:, None] * erf(lines[:, None, :] * bent)
-        log = -((observed[:, None] - indifferent[:, None] - shows) ** 2) / (2 * _TEMPER * variances[:, None])
+        errors = _TEMPER * (variances[:, None] + np.square(other_dilemmas * shows))
+        log = -0.5 * ((observed[:, None] - indifferent[:, None] - shows) ** 2 / errors + np.log(errors))
         density = prior * np.exp(log - log.max(axis=2, keepdims=True))
         density = (1 - _FLOOR) * density / density.sum(axis=2, keepdims=True) + _FLOOR * prior
         return cls(_FAR * np.array(sizes), density)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import LevelSums, all_sums, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.mechanisms.scores import Scoring, voter_scores
@@ -41,6 +42,9 @@ is the most informative about a weak preference. Near zero the bit's mean follow
 clipped mean is smooth in its preference.
 """
 
+_USUAL_DOUBT = 0.2
+"""Approximate doubt along an axis, relative to the preference there, in simulated polls of 500 to 5,000 voters at
+epsilon 1 and 10. It is for forecasts of polls, whose dilemmas the study's generator draws."""
 UNHEARD = 1e6
 """Variance assigned to a mean in [-1, 1] along an axis that nobody reported."""
 _SIZE_DOUBT, _LONG_DOUBT = 0.04, 0.03
@@ -50,7 +54,8 @@ _TURN_DOUBT = 0.05
 """Bound on the length of any other error for the same reason, relative to the preference. Both come from simulation
 without noise (``tests/statistics/one_bit_constants.py errors``)."""
 _DESIGN_DOUBT = 0.15
-"""Bound on the relative error along an axis if the study's generator did not draw the dilemmas."""
+"""Relative error along an axis if the study's generator did not draw the dilemmas: a bound for bars, a standard
+deviation of the clipped means for probabilities."""
 _STRETCH_REACH = 2.0
 """Standard deviations of the effect of unknown lengths on the direction that count as doubt."""
 
@@ -151,6 +156,11 @@ class OneBit:
     estimates = Estimand.PREFERENCE
     wire = Bits()
     tosses_coins = False
+    third_answer = True
+    fits_once = False
+    relayable = True
+    by_group = True
+    counts_effects = False
 
     def scoring(self, study: Study) -> Scoring:
         """Return the rotated axes of the public design, and the clip c of a voter's mean score."""
@@ -205,6 +215,16 @@ class OneBit:
         errors = np.eye(k) / told
         fit = fit_whole(whole_ballots(settings.study), np.zeros(k), errors)
         return carried_coins(design, fit, errors)
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+        """Return the errors for voters with this many records each; with fewer, the clip leaves less of a score."""
+        study = settings.study
+        usual = study.drawing.dilemmas
+        noise = noise_of_reports(partial(self.expected_noise, settings), public_design(study), voters, epsilon)
+        noise *= (clipped_slope(voter_clip(usual), usual) / clipped_slope(voter_clip(usual), records)) ** 2
+        return ExpectedErrors(
+            noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=False, hoeffding=True, records=voters
+        )
 
 
 def public_clip(study: Study) -> int:
@@ -302,11 +322,13 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
 def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) -> Estimate:
     """Fit the preference, and separate its errors by cause."""
     errors = np.diag(means.variances)
-    fit = fit_ballots(whole_ballots(settings.study), means.means, errors, means.told, means.told_variance)
+    other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
+    fit = fit_ballots(
+        whole_ballots(settings.study), means.means, errors, means.told, means.told_variance, other_dilemmas
+    )
     # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
     length = float(np.linalg.norm(fit.center))
-    asked_otherwise = 0.0 if settings.drawn else _DESIGN_DOUBT
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit, errors),
@@ -317,7 +339,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) ->
             covariance=fit.covariance,
             center=fit.center,
             sampling=sampling,
-            doubt=fit.doubt + asked_otherwise * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            doubt=fit.doubt + other_dilemmas * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
             turn=_TURN_DOUBT * length,
             size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
             # The number of records is secret: assume one per voter.
