@@ -231,7 +231,7 @@ def test_other_files_are_no_ballot_files(tmp_path: Path, content: bytes) -> None
         open_ballots(tmp_path / "file")
     with pytest.raises(CrowdveilError, match="directory"):
         open_ballots(tmp_path)
-    with pytest.raises(CrowdveilError, match="not a ballot file"):
+    with pytest.raises(CrowdveilError, match="no ballot file"):
         open_ballots(tmp_path / "absent")
 
 
