@@ -43,16 +43,8 @@ METHODS = {
     "Study": ("alternative", "describe", "difference", "dilemma", "from_dict"),
 }
 """Methods that people call with arguments."""
-UNCHECKED = {
-    "crowd_preference": "weighting and directions may be anything",
-    "fit_voters": "threads may be anything",
-}
-"""What does not hold yet."""
 CALLS = [
-    *(
-        pytest.param(name, marks=pytest.mark.xfail(reason=UNCHECKED[name], strict=True)) if name in UNCHECKED else name
-        for name in FUNCTIONS
-    ),
+    *FUNCTIONS,
     *MADE_BY_PEOPLE,
     *(f"{name}.{method}" for name, methods in METHODS.items() for method in methods),
 ]

@@ -58,6 +58,13 @@ def test_a_budget_that_does_not_cover_a_group_is_refused_with_its_numbers(ballot
     assert ledger.statement().accounts == ()
 
 
+def test_groups_without_names_count_as_the_same_people_and_nothing_is_spent_on_the_first(ballots, tmp_path):
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=3)
+    with pytest.raises(cv.BudgetExceeded, match=r"group 'blues': requested epsilon 2, remaining 1 of 3"):
+        cv.release_by(ballots, "team", "rlcp", epsilon=2, ledger=ledger)
+    assert ledger.statement().accounts == ()
+
+
 @pytest.mark.parametrize("paradigm", ["vlcp", "rlcp"])
 def test_the_path_of_a_ledger_is_no_ledger(ballots, tmp_path, paradigm):
     with pytest.raises(cv.CrowdveilError, match="open it first"):

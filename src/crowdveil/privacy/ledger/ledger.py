@@ -149,16 +149,21 @@ class Ledger:
             )
         return self._entry(last + 1, crowd, charge.dataset, unit, cost.micro, records, charge.purpose, now)
 
-    def preview(self, charge: Charge) -> ChargePreview:
-        """Return whether a charge would fit. This changes nothing, and promises nothing about a later charge."""
+    def preview(self, charge: Charge, earlier: Sequence[Charge] = ()) -> ChargePreview:
+        """Return whether a charge would fit, after the ``earlier`` ones, which must be about other people.
+
+        Where people have no names, they count as the same. This changes nothing, and promises nothing about a later
+        charge.
+        """
         _check_digest("dataset", charge.dataset)
         cost = self._cost(charge)
         people, caution = self._people(charge.crowd)
         with ledger_file.transaction(self.path, self.id, writes=False) as connection:
             balance = _balance(connection, charge.crowd, people)
-        return ChargePreview(
-            charge.unit, cost, balance.budget, balance.remaining, balance.overlaps, caution, self.measure
-        )
+        remaining = balance.remaining
+        if people is None:
+            remaining -= sum((self._cost(one) for one in earlier), NOTHING)
+        return ChargePreview(charge.unit, cost, balance.budget, remaining, balance.overlaps, caution, self.measure)
 
     def deliver(self, entry: int, release_digest: str) -> None:
         """Record that the release of ``entry`` is durably in place. Repeating it changes nothing."""
