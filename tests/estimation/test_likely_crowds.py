@@ -58,8 +58,8 @@ def test_if_other_dilemmas_may_have_been_asked_a_preference_that_shows_much_is_k
     prior = np.mean(
         [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)], axis=0
     )
-    errors = variance + np.square(other_dilemmas * grid / 2)
-    weights = prior * np.prod(np.exp(-0.5 * (seen - grid / 2) ** 2 / errors) / np.sqrt(errors), axis=1)
+    errors = variance + other_dilemmas**2 * np.square(grid / 2).mean(axis=1)
+    weights = prior * np.exp(-0.5 * np.square(seen - grid / 2).sum(axis=1) / errors) / errors
     weights /= weights.sum()
     mean = weights @ grid
     found = likely_crowds(Straight(2, 0.01), [(1.0, 1.0)], [0.0], seen, np.full(2, variance), other_dilemmas)

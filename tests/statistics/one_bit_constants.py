@@ -5,6 +5,7 @@ python tests/statistics/one_bit_constants.py errors     a third
 python tests/statistics/one_bit_constants.py sizes      a fourth
 python tests/statistics/one_bit_constants.py axes       a fifth
 python tests/statistics/one_bit_constants.py margins    a sixth
+python tests/statistics/one_bit_constants.py design     a seventh
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
 ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a quarter. The
@@ -16,7 +17,8 @@ share right at worst, where at least .55 is predicted, for ranges of the sizes o
 axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated
 and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters. The
 sixth: slopes of stated probabilities where the model holds exactly and lengths and disagreement are known, for margins
-of one size and two ranges of the prior.
+of one size and two ranges of the prior. The seventh: how long the error of the clipped means is, relative to them, if
+dilemmas are not the generator's but tilted at random, as files' may be; the median over tilts.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ from crowdveil.estimation import likely_crowds
 from crowdveil.estimation.ballot_fit import fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import mixing, public_design, rotation
+from crowdveil.estimation.design import GRID, mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.tilted_design import TILT, moments
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN, public_clip, whole_ballots
 from crowdveil.privacy.mechanisms.scores import voter_scores
@@ -176,6 +179,39 @@ def slope_of_stated(margin: float, sizes: Sequence[float], draws: int) -> float:
     return float(probit_of(np.concatenate(stated)[:, None], np.concatenate(shares))[0])
 
 
+def tilted_error(study: Study, records: int, margin: float, rng: np.random.Generator, voters: int = 20_000) -> float:
+    """Return how far the clipped means of voters who are asked tilted dilemmas are off, relative to their length."""
+    design, tau, clip = public_design(study).rotated, DISAGREEMENT, public_clip(study) / GRID
+    x, k = design.along, design.directions
+    common = rng.standard_normal(k)
+    common *= margin * math.sqrt(1 + k * tau**2) / np.linalg.norm(common)
+    raised = moments(public_design(study).along)
+    raised = raised @ (TILT * rng.standard_t(3, raised.shape[1]))
+    passed = np.cumsum(np.exp(raised - raised.max()))
+    own = common + tau * rng.standard_normal((voters, k))
+    luck = rng.standard_normal((voters, records))
+    drawn = rng.random((voters, records))
+
+    def shown(rows: np.ndarray) -> np.ndarray:
+        asked = x[rows]
+        choices = np.sign(np.einsum("vnk,vk->vn", asked, own) + luck)
+        return np.clip(np.einsum("vnk,vn->vk", asked, choices) / (records * clip), -1.0, 1.0).mean(axis=0)
+
+    usual = shown((drawn * len(x)).astype(np.int64))
+    other = shown(np.minimum(np.searchsorted(passed, drawn * passed[-1]), len(x) - 1))
+    return float(np.linalg.norm(other - usual) / np.linalg.norm(usual))
+
+
+def print_design(tilts: int = 60) -> None:
+    """Print the seventh table."""
+    print("| study | answers | the clipped means are off by |")
+    for name, records in product(("moral-machine", "fairness", "kidney"), (1, 4, 13)):
+        study, rng = load_study(name), np.random.default_rng(records)
+        if records <= study.drawing.dilemmas:
+            off = np.median([tilted_error(study, records, 0.75, rng) for _ in range(tilts)])
+            print(f"| {name} | {records} | {off:.2f} |", flush=True)
+
+
 def print_margins(draws: int = 60) -> None:
     """Print the sixth table."""
     print("| sizes of margins | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
@@ -222,6 +258,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    {"errors": print_errors, "sizes": print_sizes, "axes": print_axes, "margins": print_margins}.get(
-        " ".join(sys.argv[1:]), main
-    )()
+    {
+        "errors": print_errors,
+        "sizes": print_sizes,
+        "axes": print_axes,
+        "margins": print_margins,
+        "design": print_design,
+    }.get(" ".join(sys.argv[1:]), main)()

@@ -87,8 +87,8 @@ def likely_crowds(
     """Return the posterior given observed clipped means whose errors have these variances.
 
     ``lengths`` are encoded lengths (``told_length``) with their probabilities; the disagreements ``taus`` are equally
-    probable. ``other_dilemmas`` is the relative standard deviation of the clipped means that a crowd shows, around the
-    model's, if the generator did not draw the dilemmas: a preference that shows more is also known less well.
+    probable. If the generator did not draw the dilemmas, the clipped means that a crowd shows have a normal error,
+    alike along all axes, whose length is ``other_dilemmas`` times theirs (root mean square).
     """
     drawn = _Crowds(ballots, lengths, taus, observed, variances, other_dilemmas)
     effective = 0.0
@@ -193,7 +193,7 @@ class _Crowds:
         for cell in np.unique(cells).tolist():
             rows = cells == cell
             shown[rows] = self._ballots.shown_by(crowds[rows], *self._of_cell[cell])
-        variances = self._variances + np.square(self._other_dilemmas * shown)
+        variances = self._variances + self._other_dilemmas**2 * np.square(shown).mean(axis=1, keepdims=True)
         surprise = 0.5 * ((self._observed - shown) ** 2 / variances + np.log(variances)).sum(axis=1)
         self.every = np.concatenate([self.every, crowds])
         self.cells = np.concatenate([self.cells, cells])
