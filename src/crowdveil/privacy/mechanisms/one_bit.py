@@ -54,10 +54,9 @@ _TURN_DOUBT = 0.05
 """Bound on the length of any other error for the same reason, relative to the preference. Both come from simulation
 without noise (``tests/statistics/one_bit_constants.py errors``)."""
 _DESIGN_DOUBT = 0.15
-"""Bound on the relative error along an axis if the study's generator did not draw the dilemmas."""
-_OTHER_DILEMMAS = 0.2
-"""Length of the error of the clipped means for the same reason, relative to them. Over designs tilted as
-``tilted_design`` supposes of files, its median is 0.17 to 0.30 (``tests/statistics/one_bit_constants.py design``)."""
+"""Relative error of the clipped means, and so along an axis, if the study's generator did not draw the dilemmas: a
+bound for bars, a standard deviation for probabilities. Designs tilted as ``tilted_design`` supposes of files have a
+median of 0.17 to 0.30 (``tests/statistics/one_bit_constants.py design``); docs/knowledge.md says why this is less."""
 _STRETCH_REACH = 2.0
 """Standard deviations of the effect of unknown lengths on the direction that count as doubt."""
 
@@ -324,18 +323,13 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
 def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) -> Estimate:
     """Fit the preference, and separate its errors by cause."""
     errors = np.diag(means.variances)
+    other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
     fit = fit_ballots(
-        whole_ballots(settings.study),
-        means.means,
-        errors,
-        means.told,
-        means.told_variance,
-        0.0 if settings.drawn else _OTHER_DILEMMAS,
+        whole_ballots(settings.study), means.means, errors, means.told, means.told_variance, other_dilemmas
     )
     # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
     length = float(np.linalg.norm(fit.center))
-    asked_otherwise = 0.0 if settings.drawn else _DESIGN_DOUBT
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit, errors),
@@ -346,7 +340,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) ->
             covariance=fit.covariance,
             center=fit.center,
             sampling=sampling,
-            doubt=fit.doubt + asked_otherwise * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            doubt=fit.doubt + other_dilemmas * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
             turn=_TURN_DOUBT * length,
             size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
             # The number of records is secret: assume one per voter.
