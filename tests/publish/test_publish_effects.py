@@ -21,6 +21,7 @@ import crowdveil as cv
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.publish.effects import preview_together, publish_together
 from crowdveil.publish.effects_request import read_weights
@@ -79,6 +80,31 @@ def test_a_budget_that_does_not_cover_both_is_refused_with_its_numbers(ledger, t
         publish_together(crowd(), asked, ledger, tmp_path / "r.json", tmp_path / "e.json")
     assert (refusal.value.requested, refusal.value.remaining) == (Decimal("2.5"), Decimal(2))
     assert ledger.statement().accounts == ()
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_ledger_of_rhos_adds_up_both_its_own_way(missing, tmp_path):
+    """0.7 and 0.3 of epsilon 0.12 cost 0.084^2 / 2 + 0.036^2 / 2 = 0.004176 together, not 0.12^2 / 2 = 0.0072."""
+    ledger = cv.Ledger.create(tmp_path / "rhos", 1, 1e-6)
+    asked = preview_together(crowd(), "rlcp", epsilon="0.12")
+    budget = ledger.statement().budget
+    remaining = Amount(4176 - missing)
+    ledger.charge(replace(asked.preferences.charge, rho=budget - remaining))
+    previewed = asked.cost(ledger)
+    assert (previewed.requested, previewed.remaining, previewed.fits) == (Amount(4176), remaining, not missing)
+    before = ledger.statement()
+    paths = tmp_path / "r.json", tmp_path / "e.json"
+    if missing:
+        said = r"both together: requested rho 0\.004176, remaining 0\.004175 of"
+        with pytest.raises(BudgetExceeded, match=said):
+            publish_together(crowd(), asked, ledger, *paths)
+        assert ledger.statement() == before
+        assert not any(path.exists() for path in paths)
+    else:
+        publish_together(crowd(), asked, ledger, *paths)
+        (account,) = ledger.statement().accounts
+        assert [entry.charged for entry in account.entries[1:]] == [Amount(3528), Amount(648)]
+        assert account.remaining == Amount(0)
 
 
 def test_a_changed_file_is_refused(ledger, tmp_path):

@@ -183,8 +183,7 @@ def _show_dry_run(asked: EffectsPreview, account: Ledger | None, as_json: bool) 
     def in_words() -> None:
         say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}.")
         if account is not None:
-            short = "." if fits.fits else f", which is {fits.missing} too little."
-            say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+            say(str(fits))
             for overlap in fits.overlaps:
                 say(f"Spent before: {overlap}.")
         by = "" if asked.grouping is None else f", in each of {asked.groups} groups if they are equal"

@@ -309,7 +309,6 @@ def _level(
 
 def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
     from crowdveil.pages.reading import expected_error_bar_sentence, split_sentences
-    from crowdveil.privacy.ledger.entries import Measure
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee
@@ -318,18 +317,12 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
-        charge = f"epsilon {guarantee.epsilon}"
-        if account is not None and fits.measure is Measure.RHO:
-            delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
-            charge = f"rho {fits.requested}, for {charge}{delta}"
-        say(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
+        delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
+        say(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}{delta}.")
         for sentence in split_sentences(prepared.split, guarantee.paradigm.place):
             say(sentence)
         if account is not None:
-            say(
-                f"Remaining: {fits.remaining} of {fits.budget}"
-                + ("." if fits.fits else f", which is {fits.missing} too little.")
-            )
+            say(str(fits))
             for overlap in fits.overlaps:
                 say(f"Spent before: {overlap}.")
             if fits.caution:

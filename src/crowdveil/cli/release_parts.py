@@ -61,7 +61,7 @@ def _secret_groups(
     dry_run: bool,
     as_json: bool,
 ) -> GroupReleases | None:
-    from crowdveil.privacy.mechanisms.grouping import OTHERS
+    from crowdveil.privacy.mechanisms.group_mechanism import OTHERS
     from crowdveil.publish.groups import charged_groups, experiment_protected_groups, group_paths, preview_groups
 
     asked = preview_groups(source, by, request)
@@ -82,9 +82,7 @@ def _secret_groups(
 def _say_secret_dry_run(asked: GroupsPreview, account: Ledger | None) -> None:
     say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}, once for all.")
     if account is not None:
-        fits = account.preview(asked.charge)
-        short = "." if fits.fits else f", which is {fits.missing} too little."
-        say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+        say(str(account.preview(asked.charge)))
     say(f"Groups by {asked.grouping.question}: {', '.join(asked.grouping.labels)}. Who is in which stays secret.")
     if asked.what_is_left is not None:
         say(f"As everybody's device hides the group, too, {asked.what_is_left}.")
@@ -159,15 +157,14 @@ def show_split(asked: JointPreview, account: Ledger | None, as_json: bool) -> No
     """Show what preferences and effects would cost, and what remains of the budget."""
     data = asked.as_dict()
     if account is not None:
-        fits = account.preview(asked.charge)
+        fits = asked.cost(account)
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
         parts = asked.preferences.guarantee.epsilon, asked.effects.guarantee.epsilon
         say(f"Nothing was spent. Preferences would be charged epsilon {parts[0]}, effects {parts[1]}.")
         if account is not None:
-            short = "." if fits.fits else f", which is {fits.missing} too little."
-            say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+            say(str(fits))
         bar = asked.preferences.expected_error_bar
         say("" if bar is None else f"Noise would move a preference by up to {bar:.3f} (95 %).")
         width = float(asked.effects.expected_half_widths.max())

@@ -27,10 +27,10 @@ from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
+from crowdveil.privacy.ledger.entries import ChargeableLedger, ChargePreview
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
-from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
+from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
@@ -293,12 +293,9 @@ class JointPreview:
     def __repr__(self) -> str:
         return f"<previews of both: {self.preferences!r} and {self.effects!r}>"
 
-    @property
-    def charge(self) -> Charge:
-        """The sum of the two charges: they are promises about the same people."""
-        one = self.preferences.charge
-        other = self.effects.charge
-        return replace(one, epsilon=one.epsilon + other.epsilon, purpose=f"{one.purpose} and effects")
+    def cost(self, ledger: Ledger) -> ChargePreview:
+        """Return whether both fit into a ledger, which adds them up its own way: they are about the same people."""
+        return ledger.preview(self.preferences.charge, with_others=[self.effects.charge])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the preview as plain data."""
@@ -356,6 +353,6 @@ def publish_together(
     check_ledger(ledger)
     for one in (path, effects_path):
         check_writable(path_of(one))
-    ledger.preview(asked.charge).check("both together")
+    asked.cost(ledger).check("both together")
     made = publish(ballots, asked.request, ledger, path)
     return made, publish_effects(ballots, asked.effects, ledger, effects_path)

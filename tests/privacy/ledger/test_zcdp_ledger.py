@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -66,6 +67,18 @@ def test_charges_of_both_kinds_add_up(ledger: Ledger) -> None:
     # Five records of one voter: 25 times the rho.
     assert account.whole_voter.micro == 450 + 25 * 468
     assert account.entries == (pure, gaussian)
+
+
+def test_charges_that_are_made_together_are_previewed_as_their_sum(ledger: Ledger) -> None:
+    pure, gaussian = charge_of(DATASET, 30_000, Unit.VOTER), charge_of(DATASET, 1, Unit.VOTER, rho_micro=468)
+    asked = ledger.preview(pure, with_others=[gaussian])
+    assert asked.requested.micro == 450 + 468
+    budget = ledger.statement().budget
+    assert str(asked) == f"The ledger adds up rhos, and this is 0.000918. Remaining: {budget} of {budget}."
+    elsewhere = replace(gaussian, crowd=replace(gaussian.crowd, voters=gaussian.crowd.voters + 1))
+    with pytest.raises(CrowdveilError, match="must be about one crowd"):
+        ledger.preview(pure, with_others=[elsewhere])
+    assert ledger.statement().accounts == ()
 
 
 def test_a_refusal_names_the_amounts_and_a_budget_that_is_enough(ledger: Ledger) -> None:

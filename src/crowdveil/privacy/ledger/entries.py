@@ -310,6 +310,11 @@ class ChargePreview:
         """The amount by which the request is too large; 0 if it fits."""
         return NOTHING if self.fits else self.requested - self.remaining
 
+    def __str__(self) -> str:
+        cost = "" if self.measure is Measure.EPSILON else f"The ledger adds up rhos, and this is {self.requested}. "
+        short = "" if self.fits else f", which is {self.missing} too little"
+        return f"{cost}Remaining: {self.remaining} of {self.budget}{short}."
+
     def as_dict(self) -> dict[str, Any]:
         """Return the preview as plain data, with amounts as numbers."""
         return {

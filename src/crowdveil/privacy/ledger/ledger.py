@@ -149,20 +149,29 @@ class Ledger:
             )
         return self._entry(last + 1, crowd, charge.dataset, unit, cost.micro, records, charge.purpose, now)
 
-    def preview(self, charge: Charge, earlier: Sequence[Charge] = ()) -> ChargePreview:
+    def preview(
+        self, charge: Charge, earlier: Sequence[Charge] = (), *, with_others: Sequence[Charge] = ()
+    ) -> ChargePreview:
         """Return whether a charge would fit, after the ``earlier`` ones, which must be about other people.
 
-        Where people have no names, they count as the same. This changes nothing, and promises nothing about a later
-        charge.
+        Where people have no names, they count as the same. ``with_others`` are charges to the same crowd that are made
+        with this one: all of them together are what is requested. This changes nothing, and promises nothing about a
+        later charge.
         """
-        _check_digest("dataset", charge.dataset)
-        cost = self._cost(charge)
+        together = (charge, *with_others)
+        for one in together:
+            _check_digest("dataset", one.dataset)
+        if any(one.crowd != charge.crowd for one in with_others):
+            raise CrowdveilError(
+                "charges that are previewed together must be about one crowd: preview the others alone"
+            )
+        cost = sum(map(self._cost, together), NOTHING)
         people, caution = self._people(charge.crowd)
         with ledger_file.transaction(self.path, self.id, writes=False) as connection:
             balance = _balance(connection, charge.crowd, people)
         remaining = balance.remaining
         if people is None:
-            remaining -= sum((self._cost(one) for one in earlier), NOTHING)
+            remaining -= sum(map(self._cost, earlier), NOTHING)
         return ChargePreview(charge.unit, cost, balance.budget, remaining, balance.overlaps, caution, self.measure)
 
     def deliver(self, entry: int, release_digest: str) -> None:
