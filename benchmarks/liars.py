@@ -19,17 +19,17 @@ from crowdveil.estimation.design import public_design
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.evaluation.toolkit.scores import mean
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.reports import Reports
-from crowdveil.privacy.mechanisms.score import ScoreReports
+from crowdveil.privacy.mechanisms.score_release import ScoreReports
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 
 VOTERS, RECORDS, FEATURES, CROWDS = 2000, 50, 10, 20
 LIARS, ROBUST, EPSILON = 0.01, 0.02, 1
-Lie = Callable[[Any, np.ndarray, int, Settings], Any]
+Lie = Callable[[Any, np.ndarray, int, MechanismSettings], Any]
 
 
 def farthest(accepted: Callable[[int], bool]) -> int:
@@ -41,7 +41,7 @@ def farthest(accepted: Callable[[int], bool]) -> int:
     return low
 
 
-def lie_about_preferences(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+def lie_about_preferences(reports: Reports, against: np.ndarray, liars: int, settings: MechanismSettings) -> Reports:
     """Send the farthest accepted number in every coordinate (Algorithm 2)."""
     mechanism, values = DISTRIBUTED["algorithm-2"], reports.values.copy()
     one = Reports(reports.epsilons[:1], np.zeros((1, FEATURES), np.int64))
@@ -50,7 +50,7 @@ def lie_about_preferences(reports: Reports, against: np.ndarray, liars: int, set
     return replace(reports, values=values)
 
 
-def lie_about_coefficients(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+def lie_about_coefficients(reports: Reports, against: np.ndarray, liars: int, settings: MechanismSettings) -> Reports:
     """Send an objective without curvature that rises steeply: its maximum is a corner of the ball (Algorithm 3)."""
     values, strongest = reports.values.copy(), int(np.argmax(np.abs(against)))
     values[:liars] = 0
@@ -58,7 +58,7 @@ def lie_about_coefficients(reports: Reports, against: np.ndarray, liars: int, se
     return replace(reports, values=values)
 
 
-def lie_about_slopes(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+def lie_about_slopes(reports: Reports, against: np.ndarray, liars: int, settings: MechanismSettings) -> Reports:
     """Send the steepest accepted slope in every coordinate (Algorithm 3 with public dilemmas)."""
     mechanism, values = DISTRIBUTED["algorithm-3-choices"], reports.values.copy()
     for voter in range(liars):
@@ -74,7 +74,7 @@ def lie_about_slopes(reports: Reports, against: np.ndarray, liars: int, settings
     return replace(reports, values=values)
 
 
-def lie_with_bits(reports: BitReports, against: np.ndarray, liars: int, settings: Settings) -> BitReports:
+def lie_with_bits(reports: BitReports, against: np.ndarray, liars: int, settings: MechanismSettings) -> BitReports:
     """Speak of direction only, and of the axes that matter most, all of them against the crowd (one bit, or a few)."""
     bits, kinds = reports.bits.copy(), reports.kinds.copy()
     along = np.linalg.lstsq(public_design(settings.study).basis, against)[0]
@@ -84,7 +84,7 @@ def lie_with_bits(reports: BitReports, against: np.ndarray, liars: int, settings
     return replace(reports, bits=bits, kinds=kinds)
 
 
-def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: MechanismSettings) -> Reports:
     """Send the right number of signs, on the coordinates that matter most (subset selection)."""
     values = reports.values.copy()
     size = int(np.abs(values[0]).sum())
@@ -95,7 +95,9 @@ def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: 
     return replace(reports, values=values)
 
 
-def lie_about_scores(reports: ScoreReports, against: np.ndarray, liars: int, settings: Settings) -> ScoreReports:
+def lie_about_scores(
+    reports: ScoreReports, against: np.ndarray, liars: int, settings: MechanismSettings
+) -> ScoreReports:
     """Send the farthest accepted score in every coordinate that is asked for."""
     mechanism, values = DISTRIBUTED["score"], reports.values.copy()
     direction = np.sign(np.linalg.lstsq(record_axes(settings.study).axes.astype(float), against)[0]).astype(np.int64)
@@ -107,7 +109,7 @@ def lie_about_scores(reports: ScoreReports, against: np.ndarray, liars: int, set
     return replace(reports, values=values)
 
 
-def lie_in_choices(reports: Any, against: np.ndarray, liars: int, settings: Settings) -> Any:
+def lie_in_choices(reports: Any, against: np.ndarray, liars: int, settings: MechanismSettings) -> Any:
     """Choose against the crowd in every dilemma (randomised response, of all choices or of a few)."""
     choices = reports.choices.copy()
     end = reports.offsets[liars]
@@ -134,7 +136,7 @@ def main() -> None:
     results: dict[tuple[str, str], list[float]] = {}
     for run in range(CROWDS):
         crowd = synthetic_crowd(VOTERS, RECORDS, FEATURES, rng)
-        plain = Settings(crowd.ballots.study, 2.0, drawn=True)  # a poll, which draws its dilemmas
+        plain = MechanismSettings(crowd.ballots.study, 2.0, drawn=True)  # a poll, which draws its dilemmas
         for name, lie in ATTACKS.items():
             mechanism = DISTRIBUTED[name]
             honest = mechanism.report(crowd.ballots, plain, epsilons, FloatNoiseForExperiments(run))

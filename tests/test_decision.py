@@ -12,7 +12,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study, synthetic_study
 
@@ -35,7 +35,7 @@ def crowd(center, scale=0.1, *, shrunk=1.0, study=None, **unknown):
     made = release(shrunk * center, scale, study)
     nothing = {"rest": np.zeros((k, 0)), "covariance": np.zeros((k, k)), "sampling": np.zeros((k, k))}
     fields = {"basis": np.eye(k), "mean": made.parameter, "center": center, "doubt": np.zeros(k), **nothing, **unknown}
-    return replace(made, mechanism="voter-score", unknown=Unknown(**fields))
+    return replace(made, mechanism="voter-score", unknown=Uncertainty(**fields))
 
 
 def dilemma(made, *points):

@@ -14,8 +14,8 @@ from scipy import stats
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
-from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
-from crowdveil.privacy.unknown import REACH, Unknown
+from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum
+from crowdveil.privacy.uncertainty import REACH, Uncertainty
 from crowdveil.releases import Release, read_release, release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 
@@ -38,7 +38,7 @@ def example(**changes):
     return replace(made, **changes)
 
 
-UNKNOWN = Unknown(
+UNKNOWN = Uncertainty(
     basis=np.array([[1.0], [0.5]]),
     rest=np.array([[0.1], [-0.2]]),
     mean=np.array([0.25]),
@@ -171,7 +171,9 @@ def test_a_parameter_that_is_not_finite_cannot_be_written(tmp_path):
 
 
 def test_error_bars_follow_the_noise():
-    assert example(noise=Spread(((1.0, 0.0), (0.0, 4.0)))).error_bars == pytest.approx([1.95996, 3.91993], abs=1e-4)
+    assert example(noise=EmpiricalNormal(((1.0, 0.0), (0.0, 4.0)))).error_bars == pytest.approx(
+        [1.95996, 3.91993], abs=1e-4
+    )
 
 
 def test_intervals_of_a_crowd_cover_noise_sampling_doubt_and_what_was_left_out():
@@ -224,7 +226,7 @@ def test_a_factor_of_which_the_noise_leaves_nothing_is_not_known(tmp_path):
     """Where the noise exceeds all that a crowd could prefer, the interval is the whole range."""
     study = load_study("moral-machine")
     k = len(study.factors)
-    unknown = Unknown(
+    unknown = Uncertainty(
         basis=study.factor_matrix,
         rest=np.zeros((study.dimension, 0)),
         mean=np.zeros(k),

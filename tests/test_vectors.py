@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from vectors import generate
 
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, check_report
 from crowdveil.study.study import Study
@@ -67,7 +67,7 @@ def takes_all(vectors):
         study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])
         terms = Terms(
             case["mechanism"],
-            Settings(study, study.norm_bound, drawn=True),
+            MechanismSettings(study, study.norm_bound, drawn=True),
             [Epsilon.of_millionths(case["epsilon_micro"])],
         )
         body = json.loads(case["report"])

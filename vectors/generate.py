@@ -28,9 +28,9 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, sum_of_preferences, tight_delta, to_steps
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, linear_sensitivity, objective_coefficients
-from crowdveil.privacy.mechanisms.one_bit import Kind, bits_to_report, exact_bits, public_clip
+from crowdveil.privacy.mechanisms.integer_scores import RECORD_CLIP, RECORD_SENSITIVITY, record_scores
+from crowdveil.privacy.mechanisms.one_bit import BitKind, bits_to_report, exact_bits, public_clip
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP, RECORD_SENSITIVITY, record_scores
 from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
 from crowdveil.privacy.noise.coins import Coin, LaplaceCoins
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
@@ -180,10 +180,10 @@ def one_bit() -> dict[str, Any]:
                 **{
                     kind.value: int(
                         exact_bits(
-                            np.array([[s]]), np.array([n]), clip, np.array([kind is Kind.LENGTH]), np.array([[u]])
+                            np.array([[s]]), np.array([n]), clip, np.array([kind is BitKind.LENGTH]), np.array([[u]])
                         )[0, 0]
                     )
-                    for kind in Kind
+                    for kind in BitKind
                 },
             }
             for s, u in [*scored, *drawn]

@@ -16,7 +16,7 @@ from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, THREE_ANSWERS, distributed
 from crowdveil.protocol.description import describe_method
 from crowdveil.protocol.report import write_reports
@@ -157,7 +157,9 @@ def _indifferent(
 
 def _case(mechanism: str, epsilon: Epsilon, seed: str, ballots: Ballots) -> dict[str, Any]:
     study, noise, epsilons = ballots.study, ScriptedNoise(seed), Epsilons.same(epsilon, 1)
-    made = distributed(mechanism, study).report(ballots, Settings(study, study.norm_bound, drawn=True), epsilons, noise)
+    made = distributed(mechanism, study).report(
+        ballots, MechanismSettings(study, study.norm_bound, drawn=True), epsilons, noise
+    )
     (body,) = write_reports(mechanism, study, epsilons, made)
     body["about"] = _about(noise)
     return {"mechanism": mechanism, "epsilon_micro": epsilon.micro, "seed": seed, "report": _text(body)}

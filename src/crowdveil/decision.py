@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
 from crowdveil.errors import check_certainty
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release, check_release
 from crowdveil.study.study import COIN, Dilemma
 
@@ -161,7 +161,7 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
 
     Proof. Let s be the crowd's margin of the choice over another alternative, t its unshrunk estimate, and R the noise
     along their difference. Then t = s + R + b, where |b| is at most B: the bound on doubt and on the directions that no
-    factor covers (``Unknown.bias_bound``, which states the assumptions). The certainty is c = P(R < t - B). R is
+    factor covers (``Uncertainty.bias_bound``, which states the assumptions). The certainty is c = P(R < t - B). R is
     symmetric and does not depend on s. So if s < 0 in truth, then R > t - B, which has probability at most 1 - c. The
     same holds if the size of the preference is wrong, that is if t = g s + R + b with any g > 0. If the unshrunk
     estimate contradicts the ranking, the certainty is 0. With more than two alternatives, the probabilities of error
@@ -347,5 +347,5 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
     )
 
 
-def _too_few(unknown: Unknown) -> bool:
+def _too_few(unknown: Uncertainty) -> bool:
     return unknown.freedom is not None and unknown.freedom < FEWEST_FREEDOM

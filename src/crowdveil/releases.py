@@ -27,7 +27,7 @@ from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
 from crowdveil.privacy.shuffling import RelayedPromise
 from crowdveil.privacy.side_answers import Indifference, Reliability
-from crowdveil.privacy.unknown import ERROR_BAR, Unknown, intervals
+from crowdveil.privacy.uncertainty import ERROR_BAR, Uncertainty, intervals
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
 
@@ -175,7 +175,7 @@ class Release(Publication):
     ledger: Mapping[str, Any] | None
     """The id of the ledger that was charged, and the entry."""
     version: str
-    unknown: Unknown | None = None
+    unknown: Uncertainty | None = None
     """The uncertainty of the crowd's preference besides the noise; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
@@ -415,7 +415,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             facts=data["facts"],
             ledger=data["ledger"],
             version=str(data["crowdveil"]),
-            unknown=None if data["unknown"] is None else Unknown.from_dict(data["unknown"], study.dimension),
+            unknown=None if data["unknown"] is None else Uncertainty.from_dict(data["unknown"], study.dimension),
             indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
             reliability=Reliability.from_dict(data["reliability"]) if "reliability" in data else None,
         )

@@ -10,7 +10,7 @@ from crowdveil.audit.setups import Central, Distributed
 from crowdveil.audit.targets import promises
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.study.bundled import synthetic_study
 
@@ -19,7 +19,7 @@ ONE = Epsilon("1")
 
 def settings(features, **choices):
     study = synthetic_study(features, 4)
-    return Settings(study, study.norm_bound, **choices)
+    return MechanismSettings(study, study.norm_bound, **choices)
 
 
 def test_opposite_corners_of_the_ball_are_found():

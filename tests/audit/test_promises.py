@@ -19,7 +19,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian
@@ -31,7 +31,7 @@ EFFORT = Effort(restarts=2, rounds=80)
 
 
 def small(features):
-    return Settings(synthetic_study(features, 4), 2.0)
+    return MechanismSettings(synthetic_study(features, 4), 2.0)
 
 
 def gaussian(rho=Fraction(1, 2)):

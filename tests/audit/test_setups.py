@@ -12,25 +12,25 @@ from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.integer_scores import RECORD_CLIP
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
+from crowdveil.privacy.noise.experimental_noise import NoiseLaw, NoiseRequest
 from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")
 STUDY = synthetic_study(3, 4)
-SETTINGS = Settings(STUDY, 2.0, drawn=True)
+SETTINGS = MechanismSettings(STUDY, 2.0, drawn=True)
 RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
 
 
 def test_the_noise_asked_for_is_the_theorems():
     """Theorem 1: l1 sensitivity 2 of 2^30 steps each. Scores: 2 of 2^20 in the maximum norm."""
     first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).request(RECORDS)
-    assert (first.kind, first.sensitivity, first.epsilon, first.columns) == (Kind.LAPLACE, 2**31, Epsilon(1), 3)
+    assert (first.kind, first.sensitivity, first.epsilon, first.columns) == (NoiseLaw.LAPLACE, 2**31, Epsilon(1), 3)
     pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).request(RECORDS)
-    assert (pooled.kind, pooled.sensitivity) == (Kind.CUBE, 2**21)
+    assert (pooled.kind, pooled.sensitivity) == (NoiseLaw.CUBE, 2**21)
 
 
 def test_the_exact_coefficients_of_algorithm_3_are_those_of_the_expansion():
@@ -67,7 +67,7 @@ def test_a_later_step_stays_within_its_sensitivity_and_reaches_most_of_it():
     """Two records of one voter; a record in question with another that stays."""
     for name, by_voter in (("voter-score", True), ("pooled-score", False)):
         setup = LaterStep(Central(CENTRAL[name], paradigm("rlcp"), SETTINGS, ONE), by_voter)
-        assert setup.request(RECORDS) == NoiseRequest(Kind.CUBE, 2**21, ONE, 4)
+        assert setup.request(RECORDS) == NoiseRequest(NoiseLaw.CUBE, 2**21, ONE, 4)
         found = worst_neighbours(setup, Effort(2, 150))
         assert 0.5 < found.reach <= 1
 
@@ -112,7 +112,7 @@ def test_the_sign_of_a_zero_is_part_of_what_leaves():
 
 def test_the_likelihood_is_at_most_the_distance_of_the_sides():
     subject = Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), SETTINGS, ONE)
-    score = likelihood(subject, Kind.LAPLACE, RECORDS, -RECORDS)
+    score = likelihood(subject, NoiseLaw.LAPLACE, RECORDS, -RECORDS)
     scores = score(subject.sample(RECORDS, 500, BulkNoise()))
     apart = np.abs(subject.exact(RECORDS) - subject.exact(-RECORDS)).sum()
     assert np.abs(scores).max() <= apart

@@ -17,7 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import fit_voters, society
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, PURE
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study
@@ -41,7 +41,7 @@ def cut(crowd: Ballots, path: Path, per_batch: int) -> BallotFile:
 
 
 def measurements(source: BallotSource) -> dict[str, Any]:
-    settings, fitted = Settings(STUDY, BOUND), society(source, BOUND)
+    settings, fitted = MechanismSettings(STUDY, BOUND), society(source, BOUND)
     measured = {name: mechanism.measure(source, settings, ONE) for name, mechanism in CENTRAL.items() if name in PURE}
     exact = {name: (m.total.tolist(), m.voters, m.records) for name, m in measured.items()}
     return exact | {"society": (fitted.parameter.tolist(), fitted.largest_gap)}
@@ -75,7 +75,9 @@ def test_what_is_added_up_is_what_single_voters_add_up_to(tmp_path: Path, crowd:
     batches = BatchedBallots(cut(crowd, tmp_path / "crowd", 100), LocalEngine(2))
     one_by_one = [fit_voters(crowd[i : i + 1], BOUND, threads=1).values[0] for i in range(VOTERS)]
     steps = sum(to_steps(value[None], BOUND)[0] for value in one_by_one)
-    assert CENTRAL["algorithm-1"].measure(batches, Settings(STUDY, BOUND), ONE).total.tolist() == steps.tolist()
+    assert (
+        CENTRAL["algorithm-1"].measure(batches, MechanismSettings(STUDY, BOUND), ONE).total.tolist() == steps.tolist()
+    )
     np.testing.assert_allclose(society(batches, BOUND).parameter, np.mean(one_by_one, axis=0), rtol=0, atol=1e-14)
 
 

@@ -15,7 +15,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.estimation.dilemmas import dilemma_variation, public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
@@ -125,7 +125,7 @@ def test_a_design_that_is_known_is_not_bought_and_not_in_doubt(mechanism):
     ballots, epsilon = crowd(KIDNEY, 1200, 3), Epsilon(1)
     sizes, doubts = [], []
     for given in (None, public_dilemmas("study", KIDNEY, OTHERS)):
-        settings, noise = Settings(KIDNEY, 2.0, design=given), RecordingNoise()
+        settings, noise = MechanismSettings(KIDNEY, 2.0, design=given), RecordingNoise()
         made = mechanism.release(mechanism.measure(ballots, settings, epsilon), settings, epsilon, noise)
         sizes.append(sum(columns for _, _, _, columns in noise.asked))
         doubts.append(made.unknown.doubt.sum())

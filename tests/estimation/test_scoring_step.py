@@ -16,7 +16,7 @@ from crowdveil.estimation.scoring_step import (
     LEAST_TURN,
     MOST_DEVIATIONS,
     STEP_DOUBT,
-    Step,
+    ScoringStep,
     clip_doubts,
     clip_in_deviations,
     doubted,
@@ -48,20 +48,20 @@ def mean_score(step, share, x=SAMPLE.along):
 @pytest.mark.parametrize("start", [0.0, 0.8, -1.5])
 def test_the_clips_of_one_dilemma(start):
     information = norm.pdf(start) ** 2 / (norm.cdf(start) * norm.sf(start))
-    by_record = Step.at(np.array([start]), ONE, None, 3.0)
+    by_record = ScoringStep.at(np.array([start]), ONE, None, 3.0)
     assert by_record.clips == pytest.approx([3 * np.sqrt(information + LEAST)])
     assert by_record.instrument_clips == pytest.approx(by_record.clips)
-    by_voter = Step.at(np.array([start]), ONE, 0.25, 3.0)
+    by_voter = ScoringStep.at(np.array([start]), ONE, 0.25, 3.0)
     assert by_voter.clips == pytest.approx(by_record.clips / 2)  # a mean of four scatters half as much
     assert by_voter.instrument_clips == pytest.approx(by_record.clips * np.sqrt(2))
     # Ballots of one record: the voter's clip binds nobody whom the dilemma's does not.
-    assert Step.at(np.array([start]), ONE, 1.02, 3.0).clips == pytest.approx(by_record.clips)
+    assert ScoringStep.at(np.array([start]), ONE, 1.02, 3.0).clips == pytest.approx(by_record.clips)
 
 
 @pytest.mark.parametrize("scatter", [None, 0.1, 1.0])
 @pytest.mark.parametrize("deviations", [0.5, 1.7, 4.0])
 def test_what_is_expected_of_a_crowd_is_what_its_records_show(scatter, deviations):
-    step = Step.at(np.array([0.3, 0.0, -0.9]), SAMPLE, scatter, deviations)
+    step = ScoringStep.at(np.array([0.3, 0.0, -0.9]), SAMPLE, scatter, deviations)
     kept = 1.0 if scatter in (None, 1.0) else norm.cdf(deviations) - norm.cdf(-deviations)
     truth = np.array([0.5, -0.4, -0.6])
     inflated = norm.cdf(SAMPLE.along @ truth * (1 + INFLATION / deviations))
@@ -74,7 +74,7 @@ def test_what_is_expected_of_a_crowd_is_what_its_records_show(scatter, deviation
 
 
 def test_the_variance_of_a_record_is_that_of_its_scores():
-    step = Step.at(np.array([0.3, 0.1, -0.9]), SAMPLE, None, 1.5)
+    step = ScoringStep.at(np.array([0.3, 0.1, -0.9]), SAMPLE, None, 1.5)
     stated = norm.cdf(SAMPLE.along @ step.start)[:, None]
     squares = stated * score_of(step, SAMPLE.along) ** 2 + (1 - stated) * score_of(step, -SAMPLE.along) ** 2
     assert step.variances == pytest.approx(squares.mean(axis=0))
@@ -84,7 +84,7 @@ def test_the_variance_of_a_record_is_that_of_its_scores():
 def test_clipped_scores_are_zero_where_the_model_holds_whatever_the_clip():
     truth = np.array([0.6, -0.4, 0.2])
     for deviations in (0.3, 1.0, 8.0):
-        step = Step.at(truth, SAMPLE, None, deviations)
+        step = ScoringStep.at(truth, SAMPLE, None, deviations)
         assert mean_score(step, norm.cdf(SAMPLE.along @ truth)) == pytest.approx(0, abs=1e-12)
 
 
@@ -92,14 +92,14 @@ def test_a_step_without_noise_goes_to_the_crowds_preference_however_far():
     truth = np.array([1.6, -0.4, 0.2])
     share = norm.cdf(SAMPLE.along @ truth * (1 + INFLATION / MOST_DEVIATIONS))
     for start in (np.zeros(3), 2 * truth, np.array([0.0, 1.0, -1.0])):
-        step = Step.at(start, SAMPLE, None, MOST_DEVIATIONS)
+        step = ScoringStep.at(start, SAMPLE, None, MOST_DEVIATIONS)
         fit = fit_scores(step.expected, mean_score(step, share), 1e-10 * np.eye(3), Belief(start, np.eye(3)))
         assert fit.center == pytest.approx(truth, abs=1e-3)
 
 
 def test_doubt_is_a_part_of_the_preference_and_of_the_way_that_is_not_noise():
     start, center, mean = np.array([0.3, 0.0, -0.2]), np.array([0.8, -0.1, -0.2]), np.array([0.4, -0.1, -0.1])
-    step = Step.at(start, SAMPLE, 0.1, 2.0)
+    step = ScoringStep.at(start, SAMPLE, 0.1, 2.0)
     fit = ScoreFit(mean, np.eye(3), center, np.diag([3.0, 1.0, 1.0]))
     # Along the first axis, noise of deviation 0.3 explains a part of the way of 0.5: sqrt(0.5^2 - 0.3^2) is left.
     moved = step.moved(fit, np.full(3, 0.01))
@@ -142,7 +142,7 @@ def test_the_score_of_one_dilemma_is_zero_where_the_probit_says_so():
     exact = norm.ppf(0.7)
     root = brentq(lambda g: 0.7 * norm.pdf(g) / norm.cdf(g) - 0.3 * norm.pdf(g) / norm.sf(g), -3, 3)
     assert root == pytest.approx(exact, abs=1e-9)
-    step = Step.at(np.array([0.1]), ONE, None, MOST_DEVIATIONS)
+    step = ScoringStep.at(np.array([0.1]), ONE, None, MOST_DEVIATIONS)
     seen = mean_score(step, np.array([0.7, 0.3]), ONE.along)
     fit = fit_scores(step.expected, seen, np.eye(1) * 1e-12, Belief(step.start, np.eye(1)))
     assert fit.center[0] * (1 + INFLATION / MOST_DEVIATIONS) == pytest.approx(exact, abs=1e-3)

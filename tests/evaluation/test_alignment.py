@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.noise.distribution import Gaussian
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study, synthetic_study
 
@@ -29,7 +29,7 @@ def a_release(center, deviation=0.01, shrink=1.0):
     noise, nothing = Gaussian(deviation), np.zeros((d, d))
     guarantee = Guarantee(PARADIGMS["vlcp"], Epsilon(1), Epsilon(1), 2.0, 40)
     covariance = shrink * deviation**2 * np.eye(d)
-    unknown = Unknown(
+    unknown = Uncertainty(
         np.eye(d), np.zeros((d, 0)), shrink * np.array(center), covariance, np.array(center), nothing, np.zeros(d)
     )
     return Release(

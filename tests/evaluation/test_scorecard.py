@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.noise.distribution import Gaussian
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.features import Factor
@@ -61,7 +61,7 @@ def test_the_stated_probability_is_the_one_that_a_decision_states():
     study = load_study("kidney")
     release = a_release([0.4, -0.3, 0.2, 0.5, -0.1], study=study)
     nothing, each = np.zeros(5), np.eye(5)
-    unknown = Unknown(each, np.zeros((5, 0)), release.parameter, 0.04 * each, release.parameter, 0 * each, nothing)
+    unknown = Uncertainty(each, np.zeros((5, 0)), release.parameter, 0.04 * each, release.parameter, 0 * each, nothing)
     release = replace(release, unknown=unknown)
     sides = [{"life_years_gained": 20, "dependents": 1}, {"life_years_gained": 10, "dependents": 0}]
     names = study.feature_names

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from crowdveil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
-from crowdveil.privacy.noise.distribution import Spread
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 
@@ -18,7 +18,7 @@ def test_readings_are_sorted_and_keep_their_error_bars(make_release: Callable[..
     study = load_study("kidney")
     values = np.array([0.1, 0.5, -0.3, 0.0, 0.2])
     variances = np.diag([1.0, 4.0, 9.0, 16.0, 25.0]) / 1e4
-    release = make_release(study=study, parameter=values, noise=Spread(tuple(map(tuple, variances.tolist()))))
+    release = make_release(study=study, parameter=values, noise=EmpiricalNormal(tuple(map(tuple, variances.tolist()))))
     found = readings(release)
     labels = [study.features[k].label for k in (1, 4, 0, 3, 2)]
     assert [r.label for r in found] == labels
@@ -42,7 +42,7 @@ def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Calla
     values = np.array([0.5, 0.4, 0.3, 0.2, -0.1])
     none = np.zeros((5, 5))
     society = make_release(study=study, parameter=values)
-    unknown = Unknown(np.eye(5), np.zeros((5, 0)), values, np.diag([0.1] * 5), values, none, np.zeros(5))
+    unknown = Uncertainty(np.eye(5), np.zeros((5, 0)), values, np.diag([0.1] * 5), values, none, np.zeros(5))
     assert [r.share for r in readings(society)] == [None] * 5
     shares = [r.share for r in readings(replace(society, unknown=unknown))]
     assert shares == pytest.approx([NormalDist().cdf(value / np.sqrt(1.1)) for value in values])

@@ -29,7 +29,7 @@ from crowdveil.pages.reading import (
 from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
+from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum
 from crowdveil.releases import Release
 
 MakeRelease = Callable[..., Release]
@@ -147,7 +147,7 @@ def test_limits_say_what_is_not_promised(make_release: MakeRelease) -> None:
 
 
 def test_error_bars_say_what_they_cover(make_release: MakeRelease) -> None:
-    laplace, spread = (make_release(noise=noise) for noise in (LaplaceSum((0.1,), (1,)), Spread(((1.0,),))))
+    laplace, spread = (make_release(noise=noise) for noise in (LaplaceSum((0.1,), (1,)), EmpiricalNormal(((1.0,),))))
     assert "noise that privacy added, and nothing else" in error_bar_sentence(laplace, 5)
     assert "differences between voters" in error_bar_sentence(spread, 5)
     assert "expect about 3 of these 60 to miss" in error_bar_sentence(laplace, 60)
@@ -179,10 +179,10 @@ def test_error_bars_are_foretold_only_as_far_as_they_are_known() -> None:
     # 95 % of a normal variable lie within 1.96 standard deviations.
     exactly = expected_error_bar_sentence(Gaussian(0.1))
     assert exactly.startswith("The noise will move each value by up to ± 0.196, with 95%. That is the noise only")
-    about = expected_error_bar_sentence(Spread(((0.01,),)))
+    about = expected_error_bar_sentence(EmpiricalNormal(((0.01,),)))
     assert "by more than about ± 0.196" in about
     assert "It can be more." in about
     assert "It can be more." in expected_error_bar_sentence(LaplaceSum((0.1,), (10,)), robust=0.05)
     assert "known only afterwards" in expected_error_bar_sentence(None)
-    for noise in (None, Gaussian(0.1), Spread(((0.01,),))):
+    for noise in (None, Gaussian(0.1), EmpiricalNormal(((0.01,),))):
         assert "at most" not in expected_error_bar_sentence(noise)

@@ -15,8 +15,8 @@ import pytest
 from crowdveil.decision import Decision, RankedAlternative, decide
 from crowdveil.pages.figures import MOST_ROWS
 from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
-from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release, read_release
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Dilemma, Study
@@ -84,7 +84,7 @@ def dilemma() -> Dilemma:
 
 @pytest.fixture(scope="module")
 def four(make_release: MakeRelease) -> list[Release]:
-    spread = Spread(tuple(map(tuple, (np.eye(23) * 0.03**2).tolist())))
+    spread = EmpiricalNormal(tuple(map(tuple, (np.eye(23) * 0.03**2).tolist())))
     return [
         make_release("vlcp", "1"),
         make_release("rlcp", "0.3"),
@@ -122,7 +122,7 @@ def test_of_a_crowd_the_table_tells_how_many_voters_prefer_one_more(make_release
     values = np.array([0.123456, -0.2, 0.0321, 0.9, -0.0004])
     noise = LaplaceSum((0.06 / np.log(20).item(),), (1,))
     nothing = np.zeros((5, 5))
-    unknown = Unknown(np.eye(5), np.zeros((5, 0)), values, nothing, values, nothing, np.zeros(5))
+    unknown = Uncertainty(np.eye(5), np.zeros((5, 0)), values, nothing, values, nothing, np.zeros(5))
     release = make_release(study=load_study("kidney"), parameter=values, noise=noise, unknown=unknown)
     page = release_page([release])
     # Phi(0.9), Phi(0.123456) and Phi(-0.2) from a table of the normal distribution.

@@ -10,7 +10,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.pages.plain_words import NoiseParty, noise_party
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
@@ -32,7 +32,7 @@ def crowd(study, voters, seed=0):
 
 def made(mechanism, study, voters, seed=0):
     epsilons = Epsilons(islice(cycle(EPSILONS), voters))
-    settings = Settings(study, study.norm_bound, drawn=True)
+    settings = MechanismSettings(study, study.norm_bound, drawn=True)
     batch = DISTRIBUTED[mechanism].report(crowd(study, voters, seed), settings, epsilons, BulkNoise())
     bodies = write_reports(mechanism, study, epsilons, batch)
     return json.loads(json.dumps(bodies)), batch, Terms(mechanism, settings, EPSILONS)

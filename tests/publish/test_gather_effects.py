@@ -7,7 +7,7 @@ import crowdveil as cv
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.protocol.report import Terms, write_reports
@@ -15,7 +15,7 @@ from crowdveil.publish.gather import ReportedGroups, effects_from_reports
 from crowdveil.study.bundled import synthetic_study
 
 STUDY = synthetic_study(2, 4)
-SETTINGS = Settings(STUDY, 2.0)
+SETTINGS = MechanismSettings(STUDY, 2.0)
 TERMS = Terms("randomised-response", SETTINGS, [Epsilon(1)])
 GROUPS = ReportedGroups("team", ("a", "b"), Epsilon(1))
 

@@ -9,7 +9,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.reports import LevelSums
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
@@ -20,7 +20,7 @@ from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import synthetic_study
 
 STUDY = synthetic_study(2, 6)
-SETTINGS = Settings(STUDY, 2.0, drawn=True)
+SETTINGS = MechanismSettings(STUDY, 2.0, drawn=True)
 LEVEL = Epsilon(2)
 OPTIONS = ("a", "b")
 CROWDS = {"score": "rldp", "one-bit": "vldp"}

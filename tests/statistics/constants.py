@@ -6,7 +6,7 @@ python tests/statistics/constants.py errors MECHANISM POPULATIONS LOUDNESS ...
 python tests/statistics/constants.py small STUDY VOTERS ANSWERS EPSILON POPULATIONS SIZES ...
 
 ``plan`` tells what stated probabilities lose against the true shares (divergence, in thousandths), with the constants
-of ``score_plan`` as they are, and then with each set of others given, as the difference and its standard error.
+of ``fisher_plan`` as they are, and then with each set of others given, as the difference and its standard error.
 ``sizes`` tells how much larger than the pooled probit an unshrunk estimate comes out without noise, by where the first
 step clips means (c1.5: in units of an axis) or the second step scores (d3: in deviations): what is corrected, on
 average, and what is left to doubt. ``errors`` tells what is left of it without noise, as releases correct it, at so
@@ -29,12 +29,12 @@ from scipy.special import ndtr
 from varied import LENGTHS, varied_population
 
 from crowdveil.decision import stated_margins
-from crowdveil.estimation import clipped_means, guess, scoring_step
+from crowdveil.estimation import clipped_means, scoring_step, step_estimate
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms import score_plan
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms import fisher_plan
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.experimental_noise import SilentNoise
 from crowdveil.study.bundled import find_study, load_study
@@ -53,7 +53,7 @@ def losses(mechanism: str, loud: float, populations: int, study: Study = _STUDY,
         crowd = population.crowd(voters, rng)
         units = voters if mechanism == "voter-score" else crowd.records
         epsilon = Epsilon(min(max(round(loud / units, 4), 0.001), _LARGEST_EPSILON))
-        with mock.patch.dict(vars(score_plan), constants):
+        with mock.patch.dict(vars(fisher_plan), constants):
             made = [release(mechanism, crowd, epsilon, 1000 * number + draw) for draw in range(2)]
         lost.append(np.mean([population.loss(one) for one in made]))
     return np.array(lost)
@@ -78,13 +78,15 @@ def sizes(mechanism: str, populations: str, *clips: str) -> None:
         first, loud = (value, 1e12) if kind == "c" else (3.0, 0.0)
         rng, ratios = np.random.default_rng(3), []
         with (
-            mock.patch.multiple(score_plan, _VOTERS_LOUD=loud, _RECORDS_LOUD=loud, _KNOWN_LOUD=loud),
-            mock.patch.multiple(score_plan, _SQUARES=1e12, _REST=1e12),
-            mock.patch.object(score_plan.Plan, "first_clip", lambda self, study, first=first: first),
-            mock.patch.object(guess, "clip_in_deviations", lambda *given, value=value: value),
+            mock.patch.multiple(fisher_plan, _VOTERS_LOUD=loud, _RECORDS_LOUD=loud, _KNOWN_LOUD=loud),
+            mock.patch.multiple(fisher_plan, _SQUARES=1e12, _REST=1e12),
+            mock.patch.object(fisher_plan.FisherPlan, "first_clip", lambda self, study, first=first: first),
+            mock.patch.object(step_estimate, "clip_in_deviations", lambda *given, value=value: value),
             mock.patch.object(scoring_step, "_INFLATION", 0.0),
-            mock.patch.object(guess.ClipEffect, "on_voters", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))),
-            mock.patch.object(guess.ClipEffect, "on_records", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))),
+            mock.patch.object(step_estimate.ClipEffect, "on_voters", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))),
+            mock.patch.object(
+                step_estimate.ClipEffect, "on_records", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))
+            ),
         ):
             for number in range(int(populations)):
                 population = varied_population(_STUDY, rng, LENGTHS[number % len(LENGTHS)])
@@ -97,7 +99,7 @@ def sizes(mechanism: str, populations: str, *clips: str) -> None:
 
 def errors(mechanism: str, populations: str, *loudness: str) -> None:
     """Print what remains without noise, over populations whose dilemmas the generator drew."""
-    made, settings, design = CENTRAL[mechanism], Settings(_STUDY, _STUDY.norm_bound), public_design(_STUDY)
+    made, settings, design = CENTRAL[mechanism], MechanismSettings(_STUDY, _STUDY.norm_bound), public_design(_STUDY)
     factors = _STUDY.factor_matrix.astype(np.float64)
     for loud in loudness:
         rng, found = np.random.default_rng(11), []

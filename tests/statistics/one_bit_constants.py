@@ -41,9 +41,9 @@ from crowdveil.estimation.design import GRID, mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.tilted_design import TILT, moments
+from crowdveil.privacy.mechanisms.integer_scores import voter_scores
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN, public_clip, whole_ballots
-from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study

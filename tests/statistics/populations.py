@@ -23,7 +23,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.release import release_for_experiments
@@ -136,7 +136,7 @@ def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: 
         paradigm = CENTRAL[mechanism].paradigms[0]
         return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism)
     given = {"robust": float(robust[0])} if robust else {}
-    public = Settings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **given, **settings})
+    public = MechanismSettings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **given, **settings})
     made, voters = DISTRIBUTED[mechanism], ballots.voters
     epsilons = epsilon.of(voters, seed) if isinstance(epsilon, Mixture) else Epsilons.same(epsilon, voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))

@@ -16,7 +16,7 @@ from crowdveil.audit.trial import PureEpsilon, Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse, ThreeWayResponse
 from crowdveil.privacy.mechanisms.reliability import alike_bits, answered_alike, distributed_reliability
 from crowdveil.privacy.mechanisms.shares import indifference_bits, indifferent_by_voter, noisy_totals
@@ -94,7 +94,7 @@ class SideAnswerPromise(PureEpsilon):
     paradigm: str
     remark: str
     neighbours: str
-    settings: Settings
+    settings: MechanismSettings
     noise: Noise
     ballot: Callable[[Study, bool], Ballots]
     """Returns one ballot or the other."""

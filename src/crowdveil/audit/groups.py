@@ -22,9 +22,9 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping, NoisyGroup
 from crowdveil.privacy.mechanisms.group_scores import GroupScores, split
-from crowdveil.privacy.mechanisms.grouping import Grouping, NoisyGroup
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.mechanism import Measurement, MechanismSettings
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
@@ -36,7 +36,7 @@ _DILEMMAS = 4
 _SCENARIOS = ("Gender", "Species")
 _GROUPING = Grouping("team", ("one", "other"))
 _STUDY = synthetic_study(2, 4)
-_SETTINGS = Settings(_STUDY, _STUDY.norm_bound)
+_SETTINGS = MechanismSettings(_STUDY, _STUDY.norm_bound)
 _COUNTED = 30.0
 """Noisy count of either group. Any number will do, because the rest is private given this count."""
 
@@ -46,7 +46,7 @@ class EffectsPromise(PureEpsilon):
     """Noisy counts of two crowds that differ in one voter or record."""
 
     mechanism: EffectCounts
-    settings: Settings
+    settings: MechanismSettings
     left: Ballots
     right: Ballots
     remark: str
@@ -127,7 +127,7 @@ def moves_group(epsilon: Epsilon) -> EffectsPromise:
     return EffectsPromise(
         epsilon,
         crowd_counts(Unit.VOTER, study, epsilon, _GROUPING),
-        Settings(study, study.norm_bound),
+        MechanismSettings(study, study.norm_bound),
         crowd(1.0, 0),
         crowd(-1.0, 1),
         "by group",
@@ -153,7 +153,7 @@ def moves_scenario(epsilon: Epsilon) -> EffectsPromise:
     return EffectsPromise(
         epsilon,
         crowd_counts(Unit.RECORD, study, epsilon),
-        Settings(study, study.norm_bound),
+        MechanismSettings(study, study.norm_bound),
         crowd("Gender"),
         crowd("Species"),
         "by scenario",

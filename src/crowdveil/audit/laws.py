@@ -26,7 +26,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
+from crowdveil.privacy.noise.experimental_noise import NoiseLaw, NoiseRequest
 from crowdveil.privacy.noise.source import Noise
 
 _FEWEST = 50.0
@@ -66,11 +66,14 @@ def all_kinds(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
     """Test every kind of noise from a source."""
     tests: list[tuple[str, Callable[[Noise, int], float]]] = [
         ("Laplace, every value", laplace_values),
-        ("Laplace at the grid's scale", lambda source, n: laplace_fit(_on_grid(Kind.LAPLACE).draw(source, n), STEPS)),
+        (
+            "Laplace at the grid's scale",
+            lambda source, n: laplace_fit(_on_grid(NoiseLaw.LAPLACE).draw(source, n), STEPS),
+        ),
         ("Laplace at the grid's scale, last four bits", laplace_last_bits),
         ("Laplace, neighbouring draws", laplace_pairs),
         ("cube, every point of the plane", cube_points),
-        ("cube of five dimensions, radius", lambda source, n: cube_fit(_on_grid(Kind.CUBE).draw(source, n), STEPS)),
+        ("cube of five dimensions, radius", lambda source, n: cube_fit(_on_grid(NoiseLaw.CUBE).draw(source, n), STEPS)),
         ("coins, in threes", coins_in_threes),
         ("uniform, in pairs", uniform_pairs),
         ("uniform below 3 * 2^60", uniform_large),
@@ -88,7 +91,7 @@ def laplace_only(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
 def fit_of(request: NoiseRequest, noise: IntArray) -> float:
     """Return the p-value of noise at a large scale, one draw per row, under the requested law."""
     scale = request.sensitivity / request.epsilon.value
-    return laplace_fit(noise, scale) if request.kind is Kind.LAPLACE else cube_fit(noise, scale)
+    return laplace_fit(noise, scale) if request.kind is NoiseLaw.LAPLACE else cube_fit(noise, scale)
 
 
 def laplace_fit(noise: IntArray, scale: float) -> float:
@@ -126,7 +129,7 @@ def laplace_values(noise: Noise, draws: int) -> float:
 
 def laplace_last_bits(noise: Noise, draws: int) -> float:
     """Count the last four bits at the scale of the grid, where they are uniform to one part in 10^17."""
-    drawn = _on_grid(Kind.LAPLACE).draw(noise, draws)[:, 0] & 15
+    drawn = _on_grid(NoiseLaw.LAPLACE).draw(noise, draws)[:, 0] & 15
     return _chi_square(drawn, dict.fromkeys(range(16), 1 / 16))
 
 
@@ -176,7 +179,7 @@ def _fours(values: tuple[int, ...]) -> Iterator[IntArray]:
     return (np.array(four) for four in product(values, repeat=4))
 
 
-def _on_grid(kind: Kind) -> NoiseRequest:
+def _on_grid(kind: NoiseLaw) -> NoiseRequest:
     return NoiseRequest(kind, STEPS, _AT_EPSILON, 5)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.setups import Setup, claimed_distance
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.noise.experimental_noise import Kind
+from crowdveil.privacy.noise.experimental_noise import NoiseLaw
 
 _SEED = 7
 _MOST_RECORDS = 12
@@ -105,12 +105,12 @@ def _measure(setup: Setup, pair: _Pair, before: _Candidate | None = None) -> _Ca
     kind, claimed = _claim(setup)
     size = np.abs(ours - theirs).astype(np.float64)
     few = float(size.max()) / max(float(size.sum()), 1.0)
-    second = -few if kind is Kind.CUBE else few
+    second = -few if kind is NoiseLaw.CUBE else few
     return _Candidate(pair, ours, theirs, int(kind.distance(ours - theirs)) / claimed + _SECOND_WISH * second)
 
 
 @lru_cache(maxsize=64)
-def _claim(setup: Setup) -> tuple[Kind, int]:
+def _claim(setup: Setup) -> tuple[NoiseLaw, int]:
     """Return the distance that the noise covers. It may depend on public data, which are the same for all pairs."""
     return claimed_distance(setup, np.ones((1, setup.settings.study.dimension)))
 

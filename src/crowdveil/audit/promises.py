@@ -24,11 +24,17 @@ from crowdveil.audit.trial import AllInRows, Point, Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, gaussian_variance
-from crowdveil.privacy.noise.experimental_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
+from crowdveil.privacy.noise.experimental_noise import (
+    GaussianRequest,
+    NoiseLaw,
+    NoiseRequest,
+    ReplayedNoise,
+    SilentNoise,
+)
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.privacy.zcdp import epsilon_of
@@ -97,7 +103,7 @@ class PurePromise:
         """
         if self._request is None:
             return []
-        return [likelihood(self.setup, kind, self.pair.left, self.pair.right) for kind in Kind]
+        return [likelihood(self.setup, kind, self.pair.left, self.pair.right) for kind in NoiseLaw]
 
     def noise_p_value(self, rows: Rows) -> float | None:
         """Compare the noise in the outputs with what was requested: its number of columns and its law."""
@@ -208,7 +214,7 @@ class ShuffledPromise(AllInRows):
     promise is the computed bound.
     """
 
-    settings: Settings
+    settings: MechanismSettings
     local: Epsilon
     """The promise of each report by itself."""
     voters: int
@@ -297,7 +303,7 @@ def without_padding(report: Mapping[str, Any]) -> bytes:
 class _Crowd(AllInRows):
     """Voters who all answer against everything, except the first, who may answer for everything."""
 
-    settings: Settings
+    settings: MechanismSettings
     local: Epsilon
 
     name = OneBit.name

@@ -17,10 +17,10 @@ from crowdveil.estimation.design import public_design
 from crowdveil.estimation.dilemmas import oriented
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.integer_scores import voter_scores
+from crowdveil.privacy.mechanisms.mechanism import Measurement, MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
-from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian
 from crowdveil.privacy.noise.source import Noise
@@ -110,7 +110,7 @@ class SeededOnce:
 class SignedZeros(RandomisedResponse):
     """Randomised response that reports the record or its negative as the dilemma: a zero's sign reveals the choice."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Report as usual, but let zeros keep their sign."""
         honest = super().report(ballots, settings, epsilons, noise)
         choices = oriented(ballots)[1]
@@ -121,7 +121,7 @@ class SignedZeros(RandomisedResponse):
 class LoudestAxis(OneBit):
     """One-bit reports whose axis is not drawn: a device takes the axis with its voter's largest score."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> BitReports:
         """Report as usual, but move the bit to the axis with the largest score."""
         honest = super().report(ballots, settings, epsilons, noise)
         loudest = np.abs(voter_scores(ballots)).argmax(axis=1)
@@ -132,7 +132,7 @@ class LoudestAxis(OneBit):
 class UnclippedVoterScore(VoterScore):
     """The sum of voters' scores without clipping."""
 
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Sum without clipping: along the axes, a voter adds all of her records."""
         honest = super().measure(source, settings, loss)
         unclipped = PooledScore().measure(source, settings, loss)

@@ -21,16 +21,16 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.trial import Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.scoring_step import Step
+from crowdveil.estimation.scoring_step import ScoringStep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import sum_of_preferences
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
-from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, Estimate, Measurement, Settings
+from crowdveil.privacy.mechanisms.fisher_sums import SENSITIVITY, step_sums
+from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, Estimate, Measurement, MechanismSettings
 from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
-from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY, step_sums
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
+from crowdveil.privacy.noise.experimental_noise import NoiseLaw, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -63,7 +63,7 @@ class Setup(Protocol):
         """Who is promised what."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> MechanismSettings:
         """The public settings."""
 
     @property
@@ -92,7 +92,7 @@ class Central:
 
     mechanism: CentralMechanism[Any, Any] | EffectCounts
     paradigm: Paradigm
-    settings: Settings
+    settings: MechanismSettings
     epsilon: Epsilon
     remark: str = ""
 
@@ -153,7 +153,7 @@ class Reporter(Protocol):
     def name(self) -> str:
         """The mechanism's name."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Any:
         """Make the reports of these voters."""
 
 
@@ -163,9 +163,9 @@ class Distributed:
 
     mechanism: Reporter
     paradigm: Paradigm
-    settings: Settings
+    settings: MechanismSettings
     epsilon: Epsilon
-    hidden: Callable[[Ballots, Settings], IntArray] | None = None
+    hidden: Callable[[Ballots, MechanismSettings], IntArray] | None = None
     """The integers that the report hides, one row per voter, for a mechanism that adds no noise to them."""
     remark: str = ""
 
@@ -230,7 +230,7 @@ class _Within(Generic[S]):
         return self.inner.paradigm
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> MechanismSettings:
         """The public settings."""
         return self.inner.settings
 
@@ -289,7 +289,7 @@ class LaterStep(_Within[Central]):
 
     def request(self, records: FloatArray) -> NoiseRequest:
         """Return the noise of a step: for sums of scores and their scatter."""
-        return NoiseRequest(Kind.CUBE, SENSITIVITY, self.epsilon, public_design(self.settings.study).directions + 1)
+        return NoiseRequest(NoiseLaw.CUBE, SENSITIVITY, self.epsilon, public_design(self.settings.study).directions + 1)
 
     def exact(self, records: FloatArray) -> IntArray:
         """Return the crowd's exact sums."""
@@ -325,13 +325,13 @@ def same_estimate(one: Estimate, other: Estimate) -> bool:
     )
 
 
-def claimed_distance(setup: Setup, records: FloatArray) -> tuple[Kind, int]:
+def claimed_distance(setup: Setup, records: FloatArray) -> tuple[NoiseLaw, int]:
     """Return the largest distance of neighbours for which the promise holds, and its norm."""
     request = setup.request(records)
-    return (request.kind, request.sensitivity) if request is not None else (Kind.LAPLACE, sum_of_preferences())
+    return (request.kind, request.sensitivity) if request is not None else (NoiseLaw.LAPLACE, sum_of_preferences())
 
 
-def likelihood(setup: Setup, kind: Kind, left: FloatArray, right: FloatArray) -> Score:
+def likelihood(setup: Setup, kind: NoiseLaw, left: FloatArray, right: FloatArray) -> Score:
     """The best score against additive noise of this kind: how much nearer an output is to left than to right.
 
     The log-likelihood ratio is this times epsilon / sensitivity. The score is kept in integers: for many outputs (half
@@ -346,7 +346,7 @@ def likelihood(setup: Setup, kind: Kind, left: FloatArray, right: FloatArray) ->
     return score
 
 
-def _copies(records: FloatArray, copies: int, settings: Settings) -> Ballots:
+def _copies(records: FloatArray, copies: int, settings: MechanismSettings) -> Ballots:
     return Ballots.from_differences(settings.study, np.arange(copies + 1) * len(records), np.tile(records, (copies, 1)))
 
 
@@ -377,8 +377,8 @@ def _send(task: Callable[[], Rows], to: Connection) -> None:
 
 
 @lru_cache(maxsize=8)
-def _step(study: Study, by_voter: bool) -> Step:
+def _step(study: Study, by_voter: bool) -> ScoringStep:
     sample = public_design(study).sample.head(_DILEMMAS)
     start = np.zeros(sample.along.shape[1])
     start[-1] = _START
-    return Step.at(start, sample, _SCATTER if by_voter else None, _DEVIATIONS)
+    return ScoringStep.at(start, sample, _SCATTER if by_voter else None, _DEVIATIONS)

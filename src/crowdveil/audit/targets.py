@@ -70,10 +70,10 @@ from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, Algorithm3Choice
 from crowdveil.privacy.mechanisms.effect_counts import STEPS
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse
-from crowdveil.privacy.mechanisms.score import ScoreRelease
+from crowdveil.privacy.mechanisms.score_release import ScoreRelease
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, among_odds, subset_size
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, OpenDPGaussian
@@ -312,9 +312,9 @@ def _repeat(kind: str, epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise,
     return Target(name, subject, bug)
 
 
-def _small(features: int, sensitivity: Sensitivity = "tight") -> Settings:
+def _small(features: int, sensitivity: Sensitivity = "tight") -> MechanismSettings:
     study = synthetic_study(features, _DILEMMAS)
-    return Settings(study, study.norm_bound, sensitivity=sensitivity)
+    return MechanismSettings(study, study.norm_bound, sensitivity=sensitivity)
 
 
 def _later_step(mechanism: VoterScore | PooledScore, protects: str, epsilon: Epsilon) -> LaterStep:
@@ -359,7 +359,7 @@ def _one_sign() -> ShuffledPromise:
     return ShuffledPromise(_small(1), SHUFFLED, SHUFFLED_VOTERS, others=(0, -1))
 
 
-def _grid_preferences(ballots: Ballots, settings: Settings) -> IntArray:
+def _grid_preferences(ballots: Ballots, settings: MechanismSettings) -> IntArray:
     return to_steps(fit_voters(ballots, settings.norm_bound).values, settings.norm_bound)
 
 

@@ -16,7 +16,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.protocol.description import check_mechanism
@@ -87,7 +87,7 @@ def make_report(
         alike = np.array([1 if codes[repeat.place] == -_CODES[repeat.chosen] else -1], np.int8)
     ballots = Ballots(poll.study, np.array([0, len(codes)]), shown, codes, alike=alike)
     epsilons = Epsilons.same(level.epsilon, 1)
-    settings = Settings(poll.study, poll.study.norm_bound, drawn=True)
+    settings = MechanismSettings(poll.study, poll.study.norm_bound, drawn=True)
     batch = distributed(poll.mechanism, poll.study).report(ballots, settings, epsilons, noise)
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]
 

@@ -129,7 +129,8 @@ def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, F
     chances /= chances.sum()
     passed = (np.cumsum(likelihood) - likelihood / 2) / likelihood.sum()
     parts = np.interp((np.arange(_PARTS) + 0.5) / _PARTS, passed, any_length)
-    nodes, weights = np.append(named, parts), np.append(chances[:2], np.full(_PARTS, chances[2] / _PARTS))
+    nodes = np.append(named, parts)
+    weights = np.append(chances[:2], np.full(_PARTS, chances[2] / _PARTS))
     kept = weights >= _NEGLIGIBLE
     return nodes[kept], weights[kept] / weights[kept].sum()
 
@@ -197,7 +198,8 @@ def _mixed(found: list[_Line], weights: FloatArray, crowds: list[_Line]) -> tupl
     """Return the mean and the covariance of the mixture of normals over lengths and disagreements."""
     lengths, differing = (np.array([line.mean for line in lines]) for lines in (found, crowds))
     within = np.tensordot(weights, np.array([line.covariance for line in found]), 1)
-    among_lengths, among_crowds = lengths - weights @ lengths, differing - differing.mean(axis=0)
+    among_lengths = lengths - weights @ lengths
+    among_crowds = differing - differing.mean(axis=0)
     mean = weights @ lengths + differing.mean(axis=0) - differing[0]
     spread = within + (among_lengths.T * weights) @ among_lengths + among_crowds.T @ among_crowds / len(crowds)
     return np.asarray(mean, np.float64), np.asarray(spread, np.float64)

@@ -40,7 +40,7 @@ class BallotMeans:
     dilemmas: AxisSample
     clip: float
     inflation: float = 0.0
-    """Relative inflation of the preference that fits clipped means (``guess.ClipEffect``)."""
+    """Relative inflation of the preference that fits clipped means (``step_estimate.ClipEffect``)."""
 
     def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means along the mixed axes for a crowd with this preference, and their derivative."""

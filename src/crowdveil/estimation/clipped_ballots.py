@@ -274,7 +274,8 @@ class ClippedBallots:
     def _many_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
         x = self._sample(n)[:_LONG_BALLOTS]
         leaning, slopes = self._leanings(x, crowds, tau)
-        squares, turned = x * x, x.transpose(0, 2, 1)
+        squares = x * x
+        turned = x.transpose(0, 2, 1)
         norms = squares.sum(axis=2)
         indifferent = 2 / math.pi / (1 + tau**2 * norms)
         together = np.square(np.matmul(turned * np.sqrt(indifferent)[:, None, :], x)).sum(axis=2)

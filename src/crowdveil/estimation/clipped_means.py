@@ -31,8 +31,8 @@ from crowdveil.estimation.moments import Belief, ScoreFit, fit_scores
 
 SCORE_DISAGREEMENT = 0.15
 """Standard deviation of voters' own mean scores around the crowd's, in units of that of a record's score. Voters who
-differ by 0.25 along each of nine axes have about this much (derivation: ``guess.most_alike``). It affects accuracy
-only."""
+differ by 0.25 along each of nine axes have about this much (derivation: ``step_estimate.most_alike``). It affects
+accuracy only."""
 LONGEST = 100
 """Longer ballots are treated as ballots of this many records."""
 
@@ -197,7 +197,8 @@ def _drawn(
     weighted mean of all draws. The weight of a preference is prior times likelihood, divided by the density of the
     mixture of all proposals for its length (Veach and Guibas 1995).
     """
-    k, rng = len(observed), np.random.default_rng(_SEED)
+    k = len(observed)
+    rng = np.random.default_rng(_SEED)
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     priors = [Belief(np.zeros(k), np.eye(k) * size**2 / k) for size in SIZES]
     laws: list[list[_Normal]] = []
@@ -235,7 +236,8 @@ def _drawn(
             draw(place, _Normal.around(fit.mean, fit.covariance))
         draw(place, _Normal.around(priors[-1].mean, priors[-1].covariance))
     for _ in range(_ROUNDS):
-        every, counting = np.concatenate([np.concatenate(some) for some in drawn]), weights()
+        every = np.concatenate([np.concatenate(some) for some in drawn])
+        counting = weights()
         mean = counting @ every
         law = _Normal.around(mean, _scatter(counting, every - mean))
         for place in range(len(lengths)):

@@ -187,7 +187,8 @@ def mixing(size: int) -> FloatArray:
     with weights of similar size, scores are nearly normal, and clipping loses less. The matrix is orthogonal, so the
     mixing itself loses nothing, and scores stay uncorrelated and of unit size.
     """
-    places, frequencies = np.arange(size)[:, None] + 0.5, np.arange(size)
+    places = np.arange(size)[:, None] + 0.5
+    frequencies = np.arange(size)
     waves = np.cos(np.pi / max(size, 1) * places * frequencies)
     return np.asarray(waves / np.linalg.norm(waves, axis=0), np.float64)
 

@@ -250,7 +250,8 @@ class _Crowd:
         for _ in range(_ROUNDS):
             miss, slope = np.zeros(len(gamma)), np.zeros((len(gamma), len(gamma)))
             for group, r in zip(self._groups, self._reaches, strict=True):
-                margins, seen = group.chosen @ gamma, r * (group.chosen @ common)
+                margins = group.chosen @ gamma
+                seen = r * (group.chosen @ common)
                 this, other = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
                 miss += (group.weight * (other * ndtr(-seen) - this * ndtr(seen))) @ group.chosen
                 density = np.exp(-0.5 * seen**2) / np.sqrt(2 * np.pi)

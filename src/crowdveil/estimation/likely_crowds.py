@@ -173,7 +173,8 @@ class _Crowds:
 
     def draw(self, number: int) -> None:
         """Draw a round of crowds: from the lines first, then from a normal. Antithetic pairs share a cell."""
-        k, count = self.every.shape[1], len(self._of_cell)
+        k = self.every.shape[1]
+        count = len(self._of_cell)
         if number == 0:
             cells = np.repeat(np.arange(count), self._at_first)
             shares = _shares(number, len(cells), k)
@@ -241,7 +242,8 @@ class _Lines:
         indifferent, *probes = ballots.shown_by(
             np.vstack([np.zeros(k), _SMALL * np.eye(k), _LARGE * np.eye(k)]), told, tau
         )
-        slopes, limits = np.diag(probes[:k] - indifferent) / _SMALL, np.diag(probes[k:] - indifferent)
+        slopes = np.diag(probes[:k] - indifferent) / _SMALL
+        limits = np.diag(probes[k:] - indifferent)
         limits = np.maximum(limits, _LEAST)
         steps = np.linspace(-_FAR, _FAR, _LINE)
         prior = np.exp(-0.5 * steps**2)

@@ -135,7 +135,8 @@ class _Model:
 
     def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the posterior mode, found by Gauss-Newton, and the inverse of the curvature there."""
-        seen, prior = self._seen(tau), np.eye(len(common)) / deviation**2
+        seen = self._seen(tau)
+        prior = np.eye(len(common)) / deviation**2
         for _ in range(_ROUNDS):
             margins = seen @ common
             shown = self._scores.T @ (2 * ndtr(margins) - 1) / len(margins) + self._more[tau]

@@ -67,7 +67,8 @@ def fit_mean_scores(
     untold = np.zeros_like(covariance)
     if dilemmas is not None:
         moved = usual.gain @ (shown.T @ dilemmas.moments / len(shown))
-        told, untold = told + moved @ dilemmas.noise @ moved.T, moved @ dilemmas.untold @ moved.T
+        told = told + moved @ dilemmas.noise @ moved.T
+        untold = moved @ dilemmas.untold @ moved.T
     doubt = apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold))
     return UnshrunkFit(usual.center, usual.gain, doubt, told)
 

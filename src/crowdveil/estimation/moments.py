@@ -50,12 +50,12 @@ class ScoreFit:
     """Derivative of the center with respect to the means."""
 
 
-Expected = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+ExpectedMeans = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Returns the expected means of a crowd with a given preference, and their derivative."""
 
 
 def fit_scores(
-    expected: Expected,
+    expected: ExpectedMeans,
     observed: FloatArray,
     covariance: FloatArray,
     prior: Belief,
@@ -70,7 +70,8 @@ def fit_scores(
 
     def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         mean, derivative = expected(candidate)
-        miss, moved = observed - mean, candidate - prior.mean
+        miss = observed - mean
+        moved = candidate - prior.mean
         return float(miss @ precision @ miss + moved @ before @ moved), miss, derivative
 
     loss, miss, derivative = evaluate(preference)
@@ -85,7 +86,8 @@ def fit_scores(
         while loss - reached[0] < promised / 2 and promised > _SETTLED:
             step, promised = step / 2, promised / 2
             reached = evaluate(preference + step)
-        gained, (loss, miss, derivative) = loss - reached[0], reached
+        gained = loss - reached[0]
+        loss, miss, derivative = reached
         preference = preference + step
         if gained < _SETTLED:
             break

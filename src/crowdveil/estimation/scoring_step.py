@@ -48,7 +48,7 @@ _LEAST_INFORMATION = 0.01
 
 
 @dataclass(frozen=True)
-class Step:
+class ScoringStep:
     """A scoring step, fixed before any scores are computed: its starting point and its clips."""
 
     start: FloatArray
@@ -72,7 +72,7 @@ class Step:
         scatter: float | None,
         deviations: float,
         rest_deviations: float = 1.0,
-    ) -> Step:
+    ) -> ScoringStep:
         """Plan a step from a known preference, with scores clipped at this many of their standard deviations.
 
         ``scatter`` is the variance of a voter's mean score relative to a record's; None if records are the units. The

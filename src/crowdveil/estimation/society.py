@@ -219,7 +219,8 @@ def society(source: BallotSource, norm_bound: float | None) -> Society:
     """
     check_source(source)
     counted = add_up(source, partial(_tally, norm_bound))
-    (voters, left_out), gaps, sums = counted[:2].tolist(), counted[2 : 2 + _GAPS], counted[2 + _GAPS :]
+    voters, left_out = counted[:2].tolist()
+    gaps, sums = counted[2 : 2 + _GAPS], counted[2 + _GAPS :]
     if voters == 0:
         raise ImpossibleEstimate(
             f"none of the {left_out} voters has an unconstrained estimate (each voter's records are separable): "

@@ -108,7 +108,8 @@ def stretch_for(margins: FloatArray, tau: float) -> float:
     if not len(moving):
         return float(np.sqrt(1 + tau**2))
     weights = np.exp(-0.5 * moving**2 - log_ndtr(moving) - log_ndtr(-moving)) * moving
-    target, stretch = float(weights @ ndtr(moving)), float(np.sqrt(1 + tau**2))
+    target = float(weights @ ndtr(moving))
+    stretch = float(np.sqrt(1 + tau**2))
     for _ in range(_NEWTON):
         above, below = stretch * moving - tau, stretch * moving + tau
         excess = float(weights @ (ndtr(above) + ndtr(below))) / 2 - target

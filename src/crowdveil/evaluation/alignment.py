@@ -34,7 +34,7 @@ from crowdveil.estimation.effects import pair_signs
 from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare
 from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
 from crowdveil.figure import Plot, plotted
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.publish.implied import mean_reach, preferred
 from crowdveil.releases import Release, check_release
 from crowdveil.study.study import Study
@@ -197,7 +197,7 @@ def _align_one(crowd: _Crowd, model: str, asked: int, choices: FloatArray, its: 
 class _Crowd:
     """The crowd's choices in some dilemmas, as far as the release determines them."""
 
-    def __init__(self, release: Release, unknown: Unknown, dilemmas: FloatArray, certainty: float) -> None:
+    def __init__(self, release: Release, unknown: Uncertainty, dilemmas: FloatArray, certainty: float) -> None:
         self.release = release
         self.dilemmas = dilemmas
         scores = dilemmas @ release.parameter
@@ -227,7 +227,7 @@ class _Crowd:
         )
 
 
-def _is_sure(release: Release, unknown: Unknown, difference: FloatArray, certainty: float) -> bool:
+def _is_sure(release: Release, unknown: Uncertainty, difference: FloatArray, certainty: float) -> bool:
     side = difference * np.sign(difference @ release.parameter)
     # A margin within the bias bound has a certainty of at most one half: no need to compute it.
     return unknown.margin(side) > unknown.bias_bound(side) and crowd_certainty(release, side) >= certainty
@@ -240,7 +240,7 @@ def _steady(choices: FloatArray, clusters: IntArray) -> float | None:
     return float(np.mean(np.abs(sums[several]) == answers[several])) if several.any() else None
 
 
-def _opposite_choices(unknown: Unknown, dilemmas: FloatArray, choices: FloatArray) -> BoolArray:
+def _opposite_choices(unknown: Uncertainty, dilemmas: FloatArray, choices: FloatArray) -> BoolArray:
     """Return in which dilemmas (rows) plausible crowds (columns) choose differently from the release."""
     rng = np.random.default_rng(0)  # the same release and answers always give the same bounds
     sizes, axes = np.linalg.eigh(unknown.covariance)

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
 from crowdveil.privacy.guarantee import Place
-from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDistribution, Spread
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum, NoiseDistribution
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.releases import Release
 
 # Characters that a page must not copy from a file: controls, halves of surrogate pairs (which have no UTF-8), and marks
@@ -132,7 +132,7 @@ def error_bar_sentence(release: Release, features: int) -> str:
     covered = (
         "the noise and the differences between voters, as far as the spread of the noisy reports shows them; a bias of "
         "the mechanism is not covered"
-        if isinstance(release.noise, Spread)
+        if isinstance(release.noise, EmpiricalNormal)
         else "the noise that privacy added, and nothing else: not how well these voters stand for everybody"
     )
     missing = round((1 - ERROR_BAR) * features)

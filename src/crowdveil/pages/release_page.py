@@ -15,7 +15,7 @@ from crowdveil.decision import Decision, certainty_text
 from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, table, text
 from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.publish.groups import preference_differences
 from crowdveil.releases import Release
 

@@ -23,7 +23,7 @@ from crowdveil.pages.reading import (
     third_answer_sentences,
 )
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.publish.implied import implied_effects
 from crowdveil.releases import Release
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Settings
+from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
 from crowdveil.study.study import Study
 
@@ -25,7 +25,7 @@ class Terms:
     """The terms that reports must meet: the mechanism, its public settings, and the epsilons on offer."""
 
     mechanism: str
-    settings: Settings
+    settings: MechanismSettings
     epsilons: Collection[Epsilon]
 
 

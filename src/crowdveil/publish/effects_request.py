@@ -18,9 +18,9 @@ from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, EffectMechanism, PublicCrowd
-from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoiceEffects
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.publish.request import Request, check_selection, checked_dataset, find_grouping, group_sizes
 from crowdveil.study.study import Study
 
@@ -79,7 +79,7 @@ def read_weights(path: str | Path, bound: float) -> Weights:
 class EffectsPreview:
     """A request for effects, checked against a crowd: its cost and its accuracy, before anything is spent."""
 
-    settings: Settings
+    settings: MechanismSettings
     guarantee: Guarantee
     mechanism: EffectMechanism
     contrasts: tuple[str, ...]
@@ -162,7 +162,7 @@ def preview_effects(
     mechanism = _mechanism(protected, level, grouping, crowd, steps)
     check_selection(dataset, public_selection)
     return EffectsPreview(
-        settings=Settings(study, study.norm_bound),
+        settings=MechanismSettings(study, study.norm_bound),
         guarantee=Guarantee(protected, level, level, study.norm_bound, dataset.voters),
         mechanism=mechanism,
         contrasts=contrasts(study, labels),
@@ -203,4 +203,4 @@ def _mechanism(
         case Unit.RECORD:
             return FactorCounts(grouping)
         case Unit.CHOICE:
-            return FlippedChoices(grouping)
+            return FlippedChoiceEffects(grouping)

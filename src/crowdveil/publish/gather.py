@@ -35,11 +35,11 @@ from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
-from crowdveil.privacy.mechanisms.effect_reports import FlippedReports, flipped_moments
+from crowdveil.privacy.mechanisms.effect_reports import GroupedChoiceReports, flipped_moments
 from crowdveil.privacy.mechanisms.mechanism import Estimand
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
 from crowdveil.privacy.mechanisms.reports import LevelSums
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.publish.effects import effects_of
 from crowdveil.publish.implied import implied_effects
@@ -183,7 +183,7 @@ def effects_from_reports(
         reports = DISTRIBUTED[terms.mechanism].wire.read([body for body, _ in batch], study)
         said = [labels[0] if groups is None else about.get(groups.question) for _, about in batch]
         codes = np.array([labels.index(one) if one in labels else -1 for one in said], np.int64)
-        added += added_by_group(flipped_moments(FlippedReports(reports, None, codes), study), codes, len(labels))
+        added += added_by_group(flipped_moments(GroupedChoiceReports(reports, None, codes), study), codes, len(labels))
     epsilons = Epsilons.joined(everybody) if everybody else Epsilons([])
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(f"effects need the reports of at least {FEWEST_VOTERS} voters, got {len(epsilons)}")

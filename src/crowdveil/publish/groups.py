@@ -30,13 +30,13 @@ from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.grouping import GroupEstimate, Grouping, GroupMechanism, GroupOf
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.group_mechanism import GroupEstimate, Grouping, GroupMechanism, GroupSource
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import check_options, group_mechanism
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, experiment
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
@@ -131,18 +131,18 @@ def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDiffer
 DECLARED = "everybody may know who is in which group: it was declared public"
 
 
-def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, GroupOf]:
+def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, GroupSource]:
     """Divide a crowd by a question about voters, and check that each group could be released."""
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
     sizes = group_sizes(source, grouping)
-    groups = {label: GroupOf(source, grouping, (code,), sizes[code]) for code, label in enumerate(grouping.labels)}
+    groups = {label: GroupSource(source, grouping, (code,), sizes[code]) for code, label in enumerate(grouping.labels)}
     for group in groups.values():
         asked = preview_request(group, request)
         check_selection(asked.dataset, asked.public_selection)
     return groups
 
 
-def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledger) -> dict[str, Release]:
+def release_groups(groups: Mapping[str, GroupSource], request: Request, ledger: Ledger) -> dict[str, Release]:
     """Release the preference of each group with exact noise, charged to the people in the group.
 
     All charges are checked before the first is made, so that a budget that is too small spends nothing.
@@ -156,7 +156,7 @@ def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledg
     return {label: _named(delivered_release(group, request, ledger), label, request) for label, group in groups.items()}
 
 
-def experiment_groups(groups: Mapping[str, GroupOf], request: Request, seed: int) -> dict[str, Release]:
+def experiment_groups(groups: Mapping[str, GroupSource], request: Request, seed: int) -> dict[str, Release]:
     """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
     check_seed(seed)
     return {
@@ -175,7 +175,7 @@ class GroupsPreview:
     """A request for the preferences of secret groups, checked against a crowd: its cost and its accuracy."""
 
     mechanism: GroupMechanism
-    settings: Settings
+    settings: MechanismSettings
     guarantee: Guarantee
     charge: Charge
     public_selection: str | None

@@ -16,7 +16,7 @@ from crowdveil.arrays import FloatArray, SmallIntArray
 from crowdveil.effect_release import Effect, Effects, GroupEffects
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import contrasts, public_pairs
-from crowdveil.privacy.unknown import ERROR_BAR, Unknown
+from crowdveil.privacy.uncertainty import ERROR_BAR, Uncertainty
 from crowdveil.releases import Release, check_release
 
 _NORMAL = 1.96
@@ -76,7 +76,7 @@ def _density(margins: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-(margins**2) / 2) / math.sqrt(2 * math.pi), np.float64)
 
 
-def _unknown(release: Release) -> Unknown:
+def _unknown(release: Release) -> Uncertainty:
     assert release.unknown is not None  # checked where a release is passed in
     return release.unknown
 

@@ -30,8 +30,8 @@ from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     MECHANISMS,
@@ -42,7 +42,7 @@ from crowdveil.privacy.mechanisms.registry import (
     mechanism_name,
 )
 from crowdveil.privacy.noise.distribution import NoiseDistribution
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.privacy.zcdp import ZcdpBudget
 
 FEWEST_VOTERS = 2
@@ -126,7 +126,7 @@ class Request:
 class Preview:
     """A request checked against a crowd: its cost and its accuracy, before anything is spent."""
 
-    settings: Settings
+    settings: MechanismSettings
     mechanism: str
     guarantee: Guarantee
     epsilons: Epsilons
@@ -203,7 +203,7 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
     name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
     given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
-    settings = Settings(
+    settings = MechanismSettings(
         study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust, design=given
     )
     check_options(MECHANISMS[name], settings)

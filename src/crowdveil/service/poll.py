@@ -21,7 +21,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST
@@ -116,9 +116,9 @@ class HostedPoll(Poll):
         return write_reports(self.mechanism, self.study, epsilons, reports)[0]
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> MechanismSettings:
         """The mechanism's public settings."""
-        return Settings(self.study, self.study.norm_bound, drawn=True)
+        return MechanismSettings(self.study, self.study.norm_bound, drawn=True)
 
     @cached_property
     def terms(self) -> Terms:

@@ -23,7 +23,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
-from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.publish.effects import charged_effects
 from crowdveil.publish.effects_request import EffectsPreview, preview_effects

@@ -9,7 +9,7 @@ from crowdveil.evaluation.paper.experiments import AcrossParadigms
 from crowdveil.evaluation.toolkit.crowds import Synthetic, seed
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.release import experiment
@@ -26,7 +26,7 @@ def table():
 
 def from_devices(ballots, mechanism, epsilon, seed):
     """Release as a poll does, whose dilemmas the study's generator drew: a file's are not known to be."""
-    settings = Settings(ballots.study, ballots.study.norm_bound, drawn=True)
+    settings = MechanismSettings(ballots.study, ballots.study.norm_bound, drawn=True)
     epsilons = Epsilons.same(Epsilon(epsilon), ballots.voters)
     made = DISTRIBUTED[mechanism]
     reports = made.report(ballots, settings, epsilons, FloatNoiseForExperiments(seed))

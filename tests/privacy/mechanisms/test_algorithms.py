@@ -22,7 +22,7 @@ from crowdveil.privacy.mechanisms.algorithm3 import (
     objective_coefficients,
     solve,
 )
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
@@ -47,7 +47,7 @@ def opposite_voters(features=3):
 
 def test_algorithm_1_adds_the_papers_noise_to_the_mean():
     ballots, noise = crowd(), RecordingNoise()
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     estimate = Algorithm1().release(
         Algorithm1().measure(ballots, settings, Epsilon.of_millionths(MICRO)),
         settings,
@@ -63,7 +63,7 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
 
 def test_algorithm_2_adds_every_voters_own_noise():
     ballots, noise = crowd(), RecordingNoise()
-    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), Epsilons([1, 1, 2, 2, 2, 5])
+    settings, epsilons = MechanismSettings(ballots.study, 2.0, equal_votes=True), Epsilons([1, 1, 2, 2, 2, 5])
     reports = Algorithm2().report(ballots, settings, epsilons, noise)
     estimate = Algorithm2().aggregate([reports], settings)
     assert noise.asked == [("laplace", 2 * STEPS, epsilons.micro.tolist(), 3)]
@@ -74,7 +74,7 @@ def test_algorithm_2_adds_every_voters_own_noise():
 
 def test_reports_may_come_in_any_batches():
     ballots = crowd(voters=10)
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     for mechanism in (Algorithm2(), Algorithm3()):
         whole = mechanism.report(ballots, settings, Epsilons.same(1, 10), RecordingNoise())
         parts = [Reports(whole.epsilons[s], whole.values[s]) for s in (slice(0, 3), slice(3, 10))]
@@ -97,13 +97,15 @@ def test_algorithm_3_coefficients_are_those_of_the_expansion():
 @pytest.mark.parametrize(("sensitivity", "delta"), [("tight", tight_delta), ("paper", papers_delta)])
 def test_algorithm_3_asks_for_noise_of_the_chosen_sensitivity(sensitivity, delta):
     ballots, noise = crowd(), RecordingNoise()
-    Algorithm3().report(ballots, Settings(ballots.study, 2.0, sensitivity=sensitivity), Epsilons.same(1, 6), noise)
+    Algorithm3().report(
+        ballots, MechanismSettings(ballots.study, 2.0, sensitivity=sensitivity), Epsilons.same(1, 6), noise
+    )
     assert noise.asked == [("laplace", coefficient_steps(3, delta(3)), [MICRO] * 6, 3 + 6)]
 
 
 def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
     ballots = crowd(records=40)
-    settings = Settings(ballots.study, 2.0, repair=False)
+    settings = MechanismSettings(ballots.study, 2.0, repair=False)
     reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 6), RecordingNoise())
     solved, exists = solve(reports, settings)
     assert exists.all()
@@ -116,7 +118,7 @@ def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
 
 def test_algorithm_3_as_printed_has_no_maximum_under_its_own_noise():
     ballots = crowd(voters=300, records=50, features=10)
-    settings = Settings(ballots.study, 2.0, repair=False)
+    settings = MechanismSettings(ballots.study, 2.0, repair=False)
     reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 300), FloatNoiseForExperiments(3))
     estimate = Algorithm3().aggregate([reports], settings)
     assert estimate.facts["voters_without_a_maximum"] >= 0.9 * 300
@@ -124,7 +126,7 @@ def test_algorithm_3_as_printed_has_no_maximum_under_its_own_noise():
 
 def test_the_repair_keeps_everyone_in_the_ball():
     ballots = crowd(voters=50, features=5)
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 50), FloatNoiseForExperiments(3))
     solved, _ = solve(reports, settings)
     assert (np.abs(solved).sum(axis=1) <= 2.0 * (1 + 1e-9)).all()
@@ -154,7 +156,7 @@ def audited_epsilon(first, second, confidence=1 - 1e-7):
 
 def algorithm_1_output(ballots, others, epsilon, draws):
     """The first coordinate of many releases of ``ballots`` together with ``others`` (in steps, not divided by N)."""
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     total = sum(Algorithm1().measure(b, settings, Epsilon.of_millionths(MICRO)).total[0] for b in (ballots, others))
     return total + BulkNoise().laplace(2 * STEPS, Epsilons.of_millionths(np.full(draws, int(epsilon * MICRO))), 1)[:, 0]
 
@@ -168,7 +170,7 @@ def test_audit_of_algorithm_1_and_a_missing_factor_2():
 
 
 def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
-    settings = Settings(synthetic_study(3), 2.0)
+    settings = MechanismSettings(synthetic_study(3), 2.0)
 
     def reports(ballots, epsilon):
         many = ballots.take(np.zeros(100_000, np.int64))
@@ -192,7 +194,7 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
 def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
     """One coefficient tells little of the whole l1 sensitivity, so its noise is tested by its distribution."""
     ballots = crowd(voters=1, features=4).take(np.zeros(20_000, np.int64))
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     micro = int(MICRO / factor)
     reports = Algorithm3().report(ballots, settings, Epsilons.of_millionths(np.full(20_000, micro)), BulkNoise())
     exact = objective_coefficients(
@@ -222,7 +224,7 @@ def test_the_slopes_sensitivity_is_nearly_reached():
 
 def test_choice_level_algorithm_3_noises_the_slope_only():
     ballots, noise = crowd(), RecordingNoise()
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     reports = Algorithm3Choices().report(ballots, settings, Epsilons.same(1, 6), noise)
     assert noise.asked == [("laplace", linear_sensitivity(3), [MICRO] * 6, 3)]
     exact = objective_coefficients(ballots.differences, ballots.offsets, ballots.study.record_bound)
@@ -231,7 +233,7 @@ def test_choice_level_algorithm_3_noises_the_slope_only():
 
 def test_choice_level_algorithm_3_finds_the_crowds_direction():
     many = synthetic_crowd(400, 50, 5, np.random.default_rng(8))
-    settings = Settings(many.ballots.study, 2.0)
+    settings = MechanismSettings(many.ballots.study, 2.0)
     reports = Algorithm3Choices().report(many.ballots, settings, Epsilons.same(1, 400), FloatNoiseForExperiments(1))
     found = Algorithm3Choices().aggregate([reports], settings).parameter
     assert found @ many.social > 0.9 * np.linalg.norm(found) * np.linalg.norm(many.social)

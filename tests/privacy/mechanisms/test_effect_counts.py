@@ -10,13 +10,13 @@ from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.noise.experimental_noise import SilentNoise
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
-SETTINGS = Settings(STUDY, 2.0)
+SETTINGS = MechanismSettings(STUDY, 2.0)
 FACTORS = len(STUDY.factors)
 APART = tuple(factor.scenario is not None for factor in STUDY.factors)
 LABELS = ("Utilitarian", "Gender", "Fitness", "Age", "Social Status", "Species", "Random")

@@ -9,15 +9,15 @@ import pytest
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.effect_reports import COUNT_STEPS, FactorAnswer, FactorCounts, FlippedChoices
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.effect_reports import COUNT_STEPS, FactorAnswer, FactorCounts, FlippedChoiceEffects
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments, Kind, SilentNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments, NoiseLaw, SilentNoise
 from crowdveil.study.bundled import synthetic_study
 
 STUDY = synthetic_study(2, 3)
-SETTINGS = Settings(STUDY, 2.0)
+SETTINGS = MechanismSettings(STUDY, 2.0)
 GROUPING = Grouping("side", ("a", "b"))
 
 
@@ -57,7 +57,7 @@ def test_one_of_her_own_pairs_is_drawn_fairly():
     assert np.mean(said == 1) == pytest.approx(2 / 3, abs=0.01)
 
 
-@pytest.mark.parametrize("mechanism", [FactorAnswer(GROUPING), FactorCounts(GROUPING), FlippedChoices(GROUPING)])
+@pytest.mark.parametrize("mechanism", [FactorAnswer(GROUPING), FactorCounts(GROUPING), FlippedChoiceEffects(GROUPING)])
 def test_effects_of_groups_are_read_from_reports(mechanism):
     """Group a prefers more of the first feature in two of three pairs, group b in one of three: 1/3 and -1/3."""
     voters, epsilon = 60_000, Epsilon(2)
@@ -79,7 +79,7 @@ def test_a_device_counts_along_one_factor_and_asks_for_noise_that_covers_a_recor
         copies(50, [[1.0, -1.0], [1.0, 1.0]]), SETTINGS, Epsilons.same(Epsilon(1), 50), silent
     )
     (request,) = silent.requests
-    assert (request.kind, request.sensitivity, request.columns) == (Kind.CUBE, COUNT_STEPS, 2)
+    assert (request.kind, request.sensitivity, request.columns) == (NoiseLaw.CUBE, COUNT_STEPS, 2)
     counts = np.where((reports.factors == 0)[:, None], [2, 0], [1, 1]) * COUNT_STEPS
     assert np.array_equal(reports.values, counts)
     assert set(reports.factors.tolist()) == {0, 1}

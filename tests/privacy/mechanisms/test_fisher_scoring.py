@@ -11,10 +11,10 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.score_plan import Plan
-from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY
+from crowdveil.privacy.mechanisms.fisher_sums import SENSITIVITY
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import RecordingNoise
@@ -25,7 +25,7 @@ every_mechanism = pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.name
 
 
 def released(mechanism, ballots, epsilon):
-    settings, noise = Settings(ballots.study, 2.0), RecordingNoise()
+    settings, noise = MechanismSettings(ballots.study, 2.0), RecordingNoise()
     estimate = mechanism.release(mechanism.measure(ballots, settings, epsilon), settings, epsilon, noise)
     return estimate, noise.asked
 
@@ -43,7 +43,7 @@ def crowd(voters, seed=1):
 )
 def test_the_steps_share_the_whole_epsilon_exactly(micro, units, study, by_voter, design_known):
     epsilon = Epsilon.of_millionths(micro)
-    plan = Plan.of(public_design(study), units, epsilon, by_voter=by_voter, design_known=design_known)
+    plan = FisherPlan.of(public_design(study), units, epsilon, by_voter=by_voter, design_known=design_known)
     shares = [share.micro for share in plan.epsilons]
     assert sum(shares) == micro
     assert min(shares) > 0
@@ -85,7 +85,7 @@ def test_there_are_crowds_for_every_number_of_steps():
 )
 def test_records_are_looked_at_twice_where_there_is_enough_to_correct(study, loudness, design_known, steps):
     design = public_design(study)
-    plan = Plan.of(design, loudness * design.directions, Epsilon(1), by_voter=False, design_known=design_known)
+    plan = FisherPlan.of(design, loudness * design.directions, Epsilon(1), by_voter=False, design_known=design_known)
     assert plan.steps == steps
     assert (plan.rest is not None) == (steps == 2 and study is MACHINE)
 
@@ -132,7 +132,7 @@ def test_a_neighbour_by_record_has_the_same_plan(mechanism, voters):
 
 def test_dilemmas_that_are_public_are_looked_at_without_their_choices():
     ballots = crowd(20)
-    settings, flipped = Settings(ballots.study, 2.0), replaced(ballots, -ballots.differences[:8])
+    settings, flipped = MechanismSettings(ballots.study, 2.0), replaced(ballots, -ballots.differences[:8])
     designs = [PooledChoices().measure(b, settings, Epsilon(1)).design for b in (ballots, flipped)]
     assert designs[0].differences.tobytes() == designs[1].differences.tobytes()
     assert len(designs[0].differences) == ballots.records
@@ -150,7 +150,7 @@ def test_the_same_bits_whatever_the_batches(mechanism, voters):
             yield whole[0:1]
             yield whole[1 : whole.voters]
 
-    settings = Settings(whole.study, 2.0)
+    settings = MechanismSettings(whole.study, 2.0)
     estimates = [
         mechanism.release(mechanism.measure(source, settings, Epsilon(3)), settings, Epsilon(3), RecordingNoise())
         for source in (whole, Cut())
@@ -201,7 +201,7 @@ def test_expected_noise_is_of_the_size_that_is_told_of_an_indifferent_crowd():
     ballots = Ballots.from_differences(KIDNEY, whole.offsets, whole.differences * coins[:, None])
     for mechanism in ALL:
         estimate, _ = released(mechanism, ballots, Epsilon(1))
-        expected = mechanism.expected_noise(Settings(KIDNEY, 2.0), 2000, Epsilon(1))
+        expected = mechanism.expected_noise(MechanismSettings(KIDNEY, 2.0), 2000, Epsilon(1))
         ratio = np.asarray(estimate.noise.half_widths(0.95)) / np.asarray(expected.half_widths(0.95))
         assert ratio == pytest.approx(np.ones(KIDNEY.dimension), abs=0.35)
 

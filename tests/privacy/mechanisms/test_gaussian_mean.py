@@ -15,7 +15,7 @@ from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.mechanism import Measurement, MechanismSettings
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
 from crowdveil.privacy.noise.exact_noise import OpenDPGaussian
 from crowdveil.privacy.zcdp import ZcdpBudget
@@ -42,7 +42,7 @@ def ledger(tmp_path):
 
 def test_the_noise_on_the_mean_has_the_deviation_of_the_theorem():
     """2B / (N sqrt(2 rho)), with B = 2, N = 50 and rho = 0.02: 0.4. Half of it would be caught."""
-    settings = Settings(synthetic_study(1000), 2.0)
+    settings = MechanismSettings(synthetic_study(1000), 2.0)
     nothing = Measurement(np.zeros(1000, np.int64), 50, 1000)
     made = [GaussianMean().release(nothing, settings, Fraction(2, 100), OpenDPGaussian()) for _ in range(5)]
     assert made[0].noise == Gaussian(pytest.approx(0.4))

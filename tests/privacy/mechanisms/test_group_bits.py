@@ -13,8 +13,8 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import group_bits
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
-from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN
 from crowdveil.study.bundled import synthetic_study
 from scripted_noise import EveryOutcome
@@ -37,7 +37,9 @@ def law_of(monkeypatch):
         made = Ballots.from_differences(STUDY, np.arange(noise.rows + 1) * records, np.ones((noise.rows * records, 2)))
         about = {"side": Categories(GROUPING.labels, np.full(noise.rows, group, CODE))}
         ballots = Ballots(made.study, made.offsets, made.dilemmas, made.choices, about=about)
-        reports = GroupBits(GROUPING).report(ballots, Settings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
+        reports = GroupBits(GROUPING).report(
+            ballots, MechanismSettings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise
+        )
         return noise.law(np.column_stack([reports.kinds, reports.axes, reports.said]))
 
     return law
@@ -78,7 +80,7 @@ def test_a_bit_is_corrected_for_the_tosses_and_comes_from_the_group_that_it_was_
         for group in ((0,), (1,), (0, 1)):
             size = sum((0.3, 0.7)[g] for g in group) * voters
             with pytest.raises(StopIteration):
-                made._estimate(group_bits.NoisyGroup("", group, size, 1.0), counts, Settings(STUDY, 2.0), gain)
+                made._estimate(group_bits.NoisyGroup("", group, size, 1.0), counts, MechanismSettings(STUDY, 2.0), gain)
     finally:
         group_bits.estimate_from_means = estimate
     assert [heard.means.tolist() for heard in means] == [pytest.approx([mean] * 2) for mean in (0.4, -0.2, -0.02)]
@@ -96,7 +98,7 @@ def test_groups_that_are_small_by_corrected_counts_are_merged_and_worth_is_a_rat
     gain = (math.e - 1) / spread
     held = np.array([0.0, 0.42, 0.42, 0.04, 0.04, 0.04, 0.04])
     counts = np.broadcast_to(50_000 * (gain * held + 1 / spread), (2, 2, 7))
-    found = made.estimates([counts], Settings(STUDY, 2.0), epsilon, smallest=20_000)
+    found = made.estimates([counts], MechanismSettings(STUDY, 2.0), epsilon, smallest=20_000)
     assert [(one.group.label, one.group.members) for one in found] == [("a", (0,)), (OTHERS, (1, 2))]
     assert [one.group.voters for one in found] == pytest.approx([168_000, 32_000])
     known = 1 / math.tanh(0.5) ** 2 * 3  # per voter of the crowd, for a third of them

@@ -8,16 +8,16 @@ from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
+from crowdveil.privacy.mechanisms.fisher_sums import SCORE_STEPS, SENSITIVITY
+from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping, NoisyGroup, groups_by_counts
 from crowdveil.privacy.mechanisms.group_scores import GroupScores, split
-from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping, NoisyGroup, groups_by_counts
-from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.score_sums import SCORE_STEPS, SENSITIVITY
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import RecordingNoise
 
 STUDY = synthetic_study(3, 4)
-SETTINGS = Settings(STUDY, 2.0)
+SETTINGS = MechanismSettings(STUDY, 2.0)
 GROUPING = Grouping("team", ("reds", "blues", "greens"))
 
 
@@ -58,7 +58,7 @@ def test_the_noise_of_counts_and_of_every_groups_steps_adds_up_to_epsilon():
     (drawn,) = simulate_crowd(load_study("kidney"), 3000, np.random.default_rng(1))
     about = {"team": Categories(GROUPING.labels, (np.arange(3000) % 3).astype(CODE))}
     ballots = Ballots(drawn.study, drawn.offsets, drawn.dilemmas, drawn.choices, about=about)
-    settings, epsilon, noise = Settings(ballots.study, 2.0), Epsilon(2), RecordingNoise()
+    settings, epsilon, noise = MechanismSettings(ballots.study, 2.0), Epsilon(2), RecordingNoise()
     made = GroupScores(GROUPING)
     found = made.release(made.measure(ballots, settings, epsilon), settings, epsilon, noise)
     assert [one.group.voters for one in found] == [1000, 1000, 1000]

@@ -12,7 +12,7 @@ from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.indifference import BUDGET_ONE_IN, REPORTS_ONE_IN
-from crowdveil.privacy.mechanisms.mechanism import Loss, Settings
+from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import ThreeWayResponse
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
@@ -73,7 +73,7 @@ def law_of_an_answer(truth):
     """The probability of each of three answers."""
     noise = EveryOutcome(["toss", 2], Q)
     copies = ballot([truth], noise.rows)
-    reports = ThreeWayResponse().report(copies, Settings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
+    reports = ThreeWayResponse().report(copies, MechanismSettings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
     law = defaultdict(Fraction)
     for p, said in zip(noise.probabilities, reports.choices.tolist(), strict=True):
         law[said] += p
@@ -87,7 +87,9 @@ def test_an_answer_among_three_is_reported_e_to_the_epsilon_times_as_often_as_ea
 
 
 def test_a_reported_dilemma_tells_nothing_of_the_answer():
-    reports = [ThreeWayResponse().report(ballot(c), Settings(STUDY, 2.0), ONE, BulkNoise()) for c in ([1, -1], [0, 0])]
+    reports = [
+        ThreeWayResponse().report(ballot(c), MechanismSettings(STUDY, 2.0), ONE, BulkNoise()) for c in ([1, -1], [0, 0])
+    ]
     assert reports[0].dilemmas.tobytes() == reports[1].dilemmas.tobytes()
     assert (reports[0].dilemmas[:, 0] > 0).all()
 
@@ -113,7 +115,7 @@ def test_one_unit_moves_a_sum_by_no_more_than_the_noise_covers():
 @pytest.mark.parametrize("name", [name for name in THREE_ANSWERS if name in CENTRAL])
 def test_a_central_budget_is_split_and_never_exceeded(name):
     noise, crowd = RecordingNoise(), indifferent_crowd(60)
-    settings = Settings(crowd.study, 2.0)
+    settings = MechanismSettings(crowd.study, 2.0)
     mechanism = central(name, crowd.study)
     mechanism.release(mechanism.measure(crowd, settings, Epsilon(1)), settings, Epsilon(1), noise)
     spent = [micro for kind, _, (micro,), _ in noise.asked]
@@ -123,7 +125,7 @@ def test_a_central_budget_is_split_and_never_exceeded(name):
 
 def test_too_small_a_budget_cannot_be_split():
     with pytest.raises(CrowdveilError, match="too small to be shared"):
-        central("voter-score", STUDY).measure(indifferent_crowd(5), Settings(STUDY, 2.0), Epsilon("0.0005"))
+        central("voter-score", STUDY).measure(indifferent_crowd(5), MechanismSettings(STUDY, 2.0), Epsilon("0.0005"))
 
 
 def indifferent_crowd(voters, tau=0.5, seed=3):
@@ -181,7 +183,7 @@ def test_bits_of_several_epsilons_are_corrected_for_their_own_flips():
 @pytest.mark.parametrize("name", [name for name in THREE_ANSWERS if name in DISTRIBUTED])
 def test_reports_travel_and_come_back_as_they_were(name):
     crowd = indifferent_crowd(200)
-    settings, epsilons = Settings(crowd.study, 2.0, drawn=True), Epsilons.same(1, crowd.voters)
+    settings, epsilons = MechanismSettings(crowd.study, 2.0, drawn=True), Epsilons.same(1, crowd.voters)
     mechanism = distributed(name, crowd.study)
     made = mechanism.report(crowd, settings, epsilons, BulkNoise())
     bodies = write_reports(name, crowd.study, epsilons, made)
@@ -208,7 +210,7 @@ def test_reports_that_no_device_makes_are_refused(change):
     study = replace(load_study("kidney"), indifference="Toss a coin")
     body = {"format": "crowdveil report 1", "study": study.fingerprint, "mechanism": "one-bit"}
     body |= {"epsilon_micro": 1_000_000, "preference": None, "indifferent": 1}
-    terms = Terms("one-bit", Settings(study, 2.0), [Epsilon(1)])
+    terms = Terms("one-bit", MechanismSettings(study, 2.0), [Epsilon(1)])
     check_report(body, terms)
     with pytest.raises(Refusal):
         check_report({**body, **change}, terms)

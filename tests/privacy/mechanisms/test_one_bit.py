@@ -14,7 +14,7 @@ from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import one_bit
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import FLIP, LENGTH_ONE_IN, BitReports, OneBit, bits_to_report, public_clip
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.noise.coins import Odds
@@ -51,7 +51,7 @@ def law_of(monkeypatch):
         ballots = Ballots.from_differences(
             STUDY, np.arange(noise.rows + 1) * records, np.ones((noise.rows * records, 2))
         )
-        reports = OneBit().report(ballots, Settings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
+        reports = OneBit().report(ballots, MechanismSettings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
         return noise.law(np.column_stack([reports.kinds, reports.bits]))
 
     return law
@@ -128,7 +128,7 @@ def test_the_clip_is_a_quarter_of_the_deviation_of_a_whole_ballots_mean_score():
 def crowd(voters, seed=1):
     study = load_study("moral-machine")
     ballots = join_batches(study, list(simulate_crowd(study, voters, np.random.default_rng(seed))))
-    return ballots, Settings(study, study.norm_bound, drawn=True)
+    return ballots, MechanismSettings(study, study.norm_bound, drawn=True)
 
 
 def test_scores_are_exact_integers_and_the_bits_follow_them():
@@ -202,7 +202,7 @@ def test_sums_are_enough():
 def test_personal_epsilons_are_combined_without_bias(equal_votes):
     """Voters of one opinion, whose bits before any flip are all +1 along every axis, at three epsilons."""
     study = load_study("moral-machine")
-    settings = Settings(study, study.norm_bound, equal_votes=equal_votes, drawn=True)
+    settings = MechanismSettings(study, study.norm_bound, equal_votes=equal_votes, drawn=True)
     rng, voters = np.random.default_rng(2), 60_000
     epsilons = Epsilons(np.resize([0.5, 1, 6], voters))
     sizes = np.array([bits_to_report(9, epsilon) for epsilon in epsilons.distinct])[np.arange(voters) % 3]
@@ -247,7 +247,7 @@ def test_a_report_travels_as_its_kind_its_axes_and_its_bits():
     reports = wire.read(given, study)
     assert reports.bits.tolist() == [[0, 0, 1, 0, 0, 0, 0, -1, 0], [-1, 0, 0, 0, 0, 0, 0, 0, -1]]
     assert list(wire.write(reports)) == [{k: one[k] for k in ("kind", "axes", "bits")} for one in given]
-    assert OneBit().acceptable(reports, Settings(study, 2.0)).all()
+    assert OneBit().acceptable(reports, MechanismSettings(study, 2.0)).all()
 
 
 @pytest.mark.parametrize(

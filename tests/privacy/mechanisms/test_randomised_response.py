@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import (
     OneChoice,
     RandomisedResponse,
@@ -56,7 +56,7 @@ def law_of_two_choices(differences):
     """The exact law of a voter's report of two choices."""
     noise = EveryToss()
     many = Ballots.from_differences(synthetic_study(2), np.array([0, 2]), differences).take(np.zeros(4, np.int64))
-    reports = RandomisedResponse().report(many, Settings(many.study, 2.0), Epsilons.same(1, 4), noise)
+    reports = RandomisedResponse().report(many, MechanismSettings(many.study, 2.0), Epsilons.same(1, 4), noise)
     choices = map(tuple, reports.choices.reshape(4, 2).tolist())
     return dict(zip(choices, noise.probabilities, strict=True))
 
@@ -72,7 +72,7 @@ def test_one_choice_changes_a_report_by_exactly_e_to_the_epsilon():
 
 def test_every_choice_is_tossed_with_its_voters_epsilon():
     ballots, noise = crowd(voters=3, records=2), RecordingNoise()
-    RandomisedResponse().report(ballots, Settings(ballots.study, 2.0), Epsilons([1, 2, 3]), noise)
+    RandomisedResponse().report(ballots, MechanismSettings(ballots.study, 2.0), Epsilons([1, 2, 3]), noise)
     assert noise.asked == [("tosses", Odds(0, 1, 1, 1), [MICRO, MICRO, 2 * MICRO, 2 * MICRO, 3 * MICRO, 3 * MICRO], 1)]
 
 
@@ -112,7 +112,7 @@ def test_the_number_of_choices_to_report_is_the_best_of_all(voters):
 def test_all_choices_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro):
     ballots, noise = crowd(voters=3, records=records), RecordingNoise()
     reports = OneChoice().report(
-        ballots, Settings(ballots.study, 2.0), Epsilons.of_millionths(np.full(3, micro)), noise
+        ballots, MechanismSettings(ballots.study, 2.0), Epsilons.of_millionths(np.full(3, micro)), noise
     )
     ((_, odds, epsilons, columns),) = noise.asked
     assert (odds, columns) == (Odds(0, 1, 1, 1), 1)
@@ -127,7 +127,7 @@ def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
     ballots = crowd()
     epsilons = Epsilons.of_millionths(np.array([1, 1, 9, 9, 30]) * MICRO)
     first, second = (
-        OneChoice().report(b, Settings(b.study, 2.0), epsilons, FloatNoiseForExperiments(seed))
+        OneChoice().report(b, MechanismSettings(b.study, 2.0), epsilons, FloatNoiseForExperiments(seed))
         for b in (ballots, turned(ballots, which))
     )
     assert first.dilemmas.tobytes() == second.dilemmas.tobytes()
@@ -137,7 +137,7 @@ def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
 
 def test_every_choice_is_chosen_equally_often():
     ballots = crowd(voters=1, records=4).take(np.zeros(8_000, np.int64))
-    reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), Epsilons.same(1, 8_000), BulkNoise())
+    reports = OneChoice().report(ballots, MechanismSettings(ballots.study, 2.0), Epsilons.same(1, 8_000), BulkNoise())
     _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
     assert len(counts) == 4
     assert np.abs(counts - 2_000).max() < 5.5 * np.sqrt(8_000 * 3 / 16)
@@ -145,14 +145,14 @@ def test_every_choice_is_chosen_equally_often():
 
 def test_voters_with_unequal_numbers_of_choices_keep_their_own():
     ballots = Ballots.from_differences(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
-    reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), Epsilons.same(30, 3), BulkNoise())
+    reports = OneChoice().report(ballots, MechanismSettings(ballots.study, 2.0), Epsilons.same(30, 3), BulkNoise())
     assert np.diff(reports.offsets).tolist() == [1, 3, 2]  # a huge epsilon reports all
     assert reports.dilemmas[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 def test_reports_may_come_in_any_batches():
     ballots = crowd(voters=12, records=6)
-    public, epsilons = Settings(ballots.study, 2.0), Epsilons.same(1, 12)
+    public, epsilons = MechanismSettings(ballots.study, 2.0), Epsilons.same(1, 12)
     noise = FloatNoiseForExperiments(3)
     whole = RandomisedResponse().report(ballots, public, epsilons, noise)
     noise = FloatNoiseForExperiments(3)
@@ -168,7 +168,7 @@ def test_weights_by_information_beat_equal_votes():
         drawn = synthetic_crowd(60, 20, 3, np.random.default_rng(seed))
         epsilons = Epsilons(np.where(np.arange(60) % 3 == 0, 2, 0.05))
         for equal in errors:
-            public = Settings(drawn.ballots.study, 2.0, equal_votes=equal)
+            public = MechanismSettings(drawn.ballots.study, 2.0, equal_votes=equal)
             reports = RandomisedResponse().report(drawn.ballots, public, epsilons, FloatNoiseForExperiments(seed))
             learned = RandomisedResponse().aggregate([reports], public).parameter
             cosine = learned @ drawn.social / np.linalg.norm(learned) / np.linalg.norm(drawn.social)

@@ -17,7 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import PublicDilemmas
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, Loss, Settings
+from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, Loss, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import (
     ALL,
     CENTRAL,
@@ -86,14 +86,14 @@ CHANGED = {
 
 
 def test_options_are_settings_and_their_defaults():
-    plain = Settings(STUDIES[0], 2.0)
+    plain = MechanismSettings(STUDIES[0], 2.0)
     assert {option: getattr(plain, option) for option in CHANGED} == OPTIONS
     assert all(set(mechanism.options) <= set(OPTIONS) for mechanism in ALL.values())
 
 
 @pytest.mark.parametrize("option", CHANGED)
 def test_an_option_that_would_change_nothing_is_refused(option):
-    changed = Settings(STUDIES[0], 2.0, **{option: CHANGED[option]})
+    changed = MechanismSettings(STUDIES[0], 2.0, **{option: CHANGED[option]})
     knowing = {
         "repair": {"algorithm-3"},
         "sensitivity": {"algorithm-3"},
@@ -102,7 +102,7 @@ def test_an_option_that_would_change_nothing_is_refused(option):
         "design": {"voter-score", "pooled-score"},
     }[option]
     for name, mechanism in MECHANISMS.items():
-        check_options(mechanism, Settings(STUDIES[0], 2.0))
+        check_options(mechanism, MechanismSettings(STUDIES[0], 2.0))
         if name in knowing:
             check_options(mechanism, changed)
         else:
@@ -220,7 +220,7 @@ def test_what_is_recommended_can_be_forecast():
         for paradigm in PARADIGMS.values():
             name = recommended(paradigm, study, Epsilons.same(1, 100))
             found = central(name, study) if name in CENTRAL else distributed(name, study)
-            settings = Settings(study, 2.0, drawn=name in DISTRIBUTED)
+            settings = MechanismSettings(study, 2.0, drawn=name in DISTRIBUTED)
             few, many = (found.expected_errors(settings, voters, 10, Epsilon(1)) for voters in (100, 1000))
             assert np.trace(few.noise) > np.trace(many.noise) > 0
 

@@ -11,7 +11,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms.mechanism import Loss, Settings
+from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PURE, central, distributed, mechanism_name
 from crowdveil.privacy.mechanisms.reliability import (
     ONE_IN,
@@ -67,7 +67,7 @@ def test_the_bit_is_exactly_epsilon_private():
 
 def test_one_voter_moves_the_count_by_as_much_as_the_noise_covers():
     moved = int(answered_alike(ballot(1))[0]) - int(answered_alike(ballot(-1))[0])
-    noise, settings = RecordingNoise(), Settings(KIDNEY, 2.0)
+    noise, settings = RecordingNoise(), MechanismSettings(KIDNEY, 2.0)
     mechanism = central("voter-score", KIDNEY)
     mechanism.release(mechanism.measure(crowd_of(30), settings, Epsilon(1)), settings, Epsilon(1), noise)
     assert moved == STEPS
@@ -82,7 +82,7 @@ def test_one_voter_moves_the_count_by_as_much_as_the_noise_covers():
 def test_a_central_budget_is_split_and_never_exceeded(name, third):
     study = replace(KIDNEY, indifference=third)
     (drawn,) = simulate_crowd(study, 40, np.random.default_rng(1))
-    noise, settings = RecordingNoise(), Settings(study, 2.0)
+    noise, settings = RecordingNoise(), MechanismSettings(study, 2.0)
     mechanism = central(name, study)
     mechanism.release(mechanism.measure(drawn, settings, Epsilon(1)), settings, Epsilon(1), noise)
     spent = [micro for _, _, (micro,), _ in noise.asked]
@@ -178,7 +178,7 @@ def test_without_a_bit_nothing_is_known():
 @pytest.mark.parametrize("name", [*DISTRIBUTED])
 def test_reports_of_both_kinds_travel_and_come_back(name):
     voters = crowd_of(60)
-    epsilons, settings = Epsilons.same(1, 60), Settings(KIDNEY, 2.0, drawn=True)
+    epsilons, settings = Epsilons.same(1, 60), MechanismSettings(KIDNEY, 2.0, drawn=True)
     mechanism = distributed(name, KIDNEY)
     made = mechanism.report(voters, settings, epsilons, BulkNoise())
     bodies = write_reports(name, KIDNEY, epsilons, made)
@@ -192,7 +192,7 @@ def test_reports_of_both_kinds_travel_and_come_back(name):
 
 
 def test_a_report_that_no_device_makes_is_refused():
-    terms = Terms("one-bit", Settings(KIDNEY, 2.0, drawn=True), [Epsilon(1)])
+    terms = Terms("one-bit", MechanismSettings(KIDNEY, 2.0, drawn=True), [Epsilon(1)])
     epsilons = Epsilons.same(1, 60)
     made = distributed("one-bit", KIDNEY).report(crowd_of(60), terms.settings, epsilons, BulkNoise())
     bodies = write_reports("one-bit", KIDNEY, epsilons, made)
@@ -209,4 +209,4 @@ def test_a_rho_tells_no_reliability():
 
 def test_too_small_a_budget_cannot_be_split():
     with pytest.raises(CrowdveilError, match="too small to be shared between a preference and its reliability"):
-        central("voter-score", KIDNEY).measure(crowd_of(5), Settings(KIDNEY, 2.0), Epsilon("0.0005"))
+        central("voter-score", KIDNEY).measure(crowd_of(5), MechanismSettings(KIDNEY, 2.0), Epsilon("0.0005"))

@@ -17,7 +17,7 @@ from scipy.stats.mstats import winsorize
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.reports import (
     MOST_INFLUENCE,
@@ -28,7 +28,7 @@ from crowdveil.privacy.mechanisms.reports import (
     winsorised,
     within_reach,
 )
-from crowdveil.privacy.noise.distribution import spread_of
+from crowdveil.privacy.noise.distribution import empirical_normal
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.request import Request, preview_request
@@ -137,7 +137,7 @@ def small_crowd():
     + [(n, 0.1) for n, mechanism in DISTRIBUTED.items() if "robust" in mechanism.options],
 )
 def test_condensed_reports_give_the_same_estimate(name, robust, small_crowd):
-    mechanism, settings = DISTRIBUTED[name], Settings(small_crowd.study, 2.0, robust=robust)
+    mechanism, settings = DISTRIBUTED[name], MechanismSettings(small_crowd.study, 2.0, robust=robust)
     epsilons = Epsilons(np.random.default_rng(1).choice([0.5, 1, 3], VOTERS))
     noise = FloatNoiseForExperiments(4)
     reports = [mechanism.report(small_crowd[batch], settings, epsilons[batch], noise) for batch in CUTS]
@@ -150,7 +150,7 @@ def test_condensed_reports_give_the_same_estimate(name, robust, small_crowd):
 
 
 def test_what_leaves_a_worker_does_not_grow_with_its_voters(small_crowd):
-    settings = Settings(small_crowd.study, 2.0)
+    settings = MechanismSettings(small_crowd.study, 2.0)
     for name in ("algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection", "score"):
         report = DISTRIBUTED[name].report(small_crowd, settings, Epsilons.same(1, VOTERS), FloatNoiseForExperiments(1))
         condensed = DISTRIBUTED[name].condense(report, settings)
@@ -169,11 +169,11 @@ def test_the_mean_and_its_spread_are_those_of_the_single_reports():
     each = np.array([by_level[tuple(level)] for level in levels.tolist()])
     assert each.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(sums.mean(weights), each @ values, atol=1e-14)
-    np.testing.assert_allclose(sums.spread(weights).matrix, spread_of(values, each).matrix, atol=1e-14)
+    np.testing.assert_allclose(sums.spread(weights).matrix, empirical_normal(values, each).matrix, atol=1e-14)
 
 
 def test_what_needs_every_report_does_not_take_sums(small_crowd):
-    settings = Settings(small_crowd.study, 2.0)
+    settings = MechanismSettings(small_crowd.study, 2.0)
     report = DISTRIBUTED["algorithm-2"].report(
         small_crowd, settings, Epsilons.same(1, VOTERS), FloatNoiseForExperiments(1)
     )
@@ -220,7 +220,7 @@ def test_honest_noise_is_refused_about_as_rarely_as_promised(terms):
 @pytest.mark.parametrize("name", DISTRIBUTED)
 def test_honest_reports_are_accepted(name, crowd):
     ballots = crowd.ballots
-    settings_ = Settings(ballots.study, 2.0)
+    settings_ = MechanismSettings(ballots.study, 2.0)
     epsilons = Epsilons(np.random.default_rng(2).choice([0.1, 1, 5], ballots.voters))
     reports = DISTRIBUTED[name].report(ballots, settings_, epsilons, BulkNoise())
     accepted = DISTRIBUTED[name].acceptable(reports, settings_)
@@ -232,7 +232,7 @@ def test_honest_reports_are_accepted(name, crowd):
                                              ("score", "values"), ("randomised-response", "choices")])  # fmt: skip
 def test_impossible_reports_are_refused_and_only_those(name, field, crowd):
     ballots = crowd.ballots
-    settings_ = Settings(ballots.study, 2.0)
+    settings_ = MechanismSettings(ballots.study, 2.0)
     reports = DISTRIBUTED[name].report(ballots, settings_, Epsilons.same(1, ballots.voters), BulkNoise())
     lied = getattr(reports, field).copy()
     lied.reshape(-1)[0] = 2**50  # the first voter's first number
@@ -243,7 +243,7 @@ def test_impossible_reports_are_refused_and_only_those(name, field, crowd):
 @pytest.mark.parametrize("name", ["algorithm-2", "score"])
 def test_a_robust_mean_moves_less(name, crowd):
     ballots, mechanism = crowd.ballots, DISTRIBUTED[name]
-    plain = Settings(ballots.study, 2.0)
+    plain = MechanismSettings(ballots.study, 2.0)
     robust = replace(plain, robust=0.05)
     honest = mechanism.report(ballots, plain, Epsilons.same(1, ballots.voters), BulkNoise())
     values = honest.values.copy()

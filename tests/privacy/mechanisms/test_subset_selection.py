@@ -13,7 +13,7 @@ from scipy import stats
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import subset_selection
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.mechanisms.subset_selection import (
     FLIP,
@@ -156,7 +156,7 @@ def test_the_real_sampler_follows_the_enumerated_law():
     epsilon = math.log(3)
     micro = round(epsilon * MICRO)
     reports = SubsetSelection().report(
-        many, Settings(study, 2.0), Epsilons.of_millionths(np.full(40_000, micro)), BulkNoise()
+        many, MechanismSettings(study, 2.0), Epsilons.of_millionths(np.full(40_000, micro)), BulkNoise()
     )
     law = law_of_corner(0, 1, 3, subset_size(3, epsilon))
     found, counts = np.unique(reports.values, axis=0, return_counts=True)
@@ -170,7 +170,7 @@ def test_everyone_gets_the_signs_and_the_weight_of_her_own_epsilon():
     rows = np.eye(4)
     ballots = Ballots.from_differences(study, np.arange(5), rows)
     epsilons = Epsilons.of_millionths(np.array([100_000, 1_000_000, 5_000_000, 20_000_000]))
-    settings = Settings(study, 2.0)
+    settings = MechanismSettings(study, 2.0)
     reports = SubsetSelection().report(ballots, settings, epsilons, BulkNoise())
     assert np.abs(reports.values).sum(axis=1).tolist() == [subset_size(4, epsilon.value) for epsilon in epsilons]
     estimate = SubsetSelection().aggregate(

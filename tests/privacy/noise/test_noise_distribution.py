@@ -9,12 +9,12 @@ from scipy import integrate, optimize, special, stats
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import distribution
 from crowdveil.privacy.noise.distribution import (
-    Coins,
+    CoinSum,
     CubeNoise,
     CubeSum,
+    EmpiricalNormal,
     Gaussian,
     LaplaceSum,
-    Spread,
     noise_from_dict,
 )
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -61,7 +61,7 @@ def test_without_a_difference_nothing_is_certain():
 
 
 def test_spread_is_the_normal_law():
-    noise = Spread(((4.0, 1.0), (1.0, 9.0)))
+    noise = EmpiricalNormal(((4.0, 1.0), (1.0, 9.0)))
     u = np.array([1.0, -1.0])
     assert noise.below(u, 2.0) == pytest.approx(stats.norm.cdf(2 / math.sqrt(4 + 9 - 2)))
     assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2.0, 3.0]))
@@ -143,7 +143,7 @@ def test_cube_noise_that_is_carried_nowhere():
     "noise",
     [
         LaplaceSum((0.5, 0.1), (3, 4)),
-        Spread(((1.0, 0.0), (0.0, 2.0))),
+        EmpiricalNormal(((1.0, 0.0), (0.0, 2.0))),
         CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
         CubeSum((CubeNoise(0.2, ((1.0, 2.0), (0.5, -1.0))), CubeNoise(0.1, ((0.0,), (3.0,))))),
     ],
@@ -175,7 +175,7 @@ def test_damaged_noise_is_refused(data):
     [
         LaplaceSum((0.3,), (1,)),
         Gaussian(0.2),
-        Spread(((0.04, 0.01), (0.01, 0.09))),
+        EmpiricalNormal(((0.04, 0.01), (0.01, 0.09))),
         CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
         CubeSum((CubeNoise(0.2, ((1.0, 2.0), (0.5, -1.0))), CubeNoise(0.1, ((0.0,), (3.0,))))),
     ],
@@ -191,7 +191,7 @@ def test_a_half_width_along_a_direction_is_the_laws_quantile(law):
 @pytest.mark.parametrize("chance", [0.03, 0.5, 0.9])
 def test_no_coins_exceed_a_margin_more_often_than_is_said(coins, chance):
     """Against the binomial law: the mean of coins that show +2 or -2, less its own mean, along a direction of 3."""
-    noise, direction = Coins(((4 / coins,),)), np.array([3.0])
+    noise, direction = CoinSum(((4 / coins,),)), np.array([3.0])
     law = stats.binom(coins, chance)
     for heads in range(coins + 1):
         margin = 3 * 2 * (2 * heads / coins - 1 - (2 * chance - 1))
@@ -201,7 +201,7 @@ def test_no_coins_exceed_a_margin_more_often_than_is_said(coins, chance):
 
 
 def test_coins_are_symmetric_have_normal_bars_and_travel():
-    noise = Coins(((4.0, 1.0), (1.0, 9.0)))
+    noise = CoinSum(((4.0, 1.0), (1.0, 9.0)))
     assert noise_from_dict(noise.as_dict()) == noise
     assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2, 3]))
     along = np.array([1.0, -1.0])  # of variance 4 - 2 + 9

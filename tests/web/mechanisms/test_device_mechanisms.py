@@ -13,11 +13,11 @@ from crowdveil.estimation.l1_ball import fit_in_ball
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import bits_to_report
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
-from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.score_release import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
@@ -252,7 +252,7 @@ def differ(node, mechanism, study, ballots, voters):
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     print(f"{study.name}, {mechanism}: {made['milliseconds']:.2f} ms a report")
-    settings = Settings(study, study.norm_bound, drawn=True)
+    settings = MechanismSettings(study, study.norm_bound, drawn=True)
     terms = Terms(mechanism, settings, [EPSILON])
     bodies = [json.loads(report) for report in made["reports"]]
     for body in bodies:

@@ -25,7 +25,7 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, objective_coefficients, solve
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.mechanism import Measurement, MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.registry import recommended
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.noise.source import Noise
@@ -33,9 +33,9 @@ from crowdveil.privacy.planning.accuracy import error_bound
 from crowdveil.study.study import Study
 
 
-def papers_settings(study: Study, norm_bound: float) -> Settings:
+def papers_settings(study: Study, norm_bound: float) -> MechanismSettings:
     """Return settings in which every voter counts the same, as in the paper."""
-    return Settings(study, norm_bound, equal_votes=True)
+    return MechanismSettings(study, norm_bound, equal_votes=True)
 
 
 def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> list[Epsilons]:
@@ -44,7 +44,7 @@ def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> list[Epsilons]:
 
 
 def algorithm1(
-    crowds: Crowds, preferences: FloatArray, settings: Settings, epsilons: tuple[float, ...], noise: Noise
+    crowds: Crowds, preferences: FloatArray, settings: MechanismSettings, epsilons: tuple[float, ...], noise: Noise
 ) -> FloatArray:
     """Add noise to each crowd's mean preference."""
     totals = crowds.by_crowd(to_steps(preferences, settings.norm_bound)).sum(axis=1)
@@ -55,7 +55,7 @@ def algorithm1(
 
 
 def algorithm2(
-    crowds: Crowds, preferences: FloatArray, settings: Settings, levels: Sequence[Epsilons], noise: Noise
+    crowds: Crowds, preferences: FloatArray, settings: MechanismSettings, levels: Sequence[Epsilons], noise: Noise
 ) -> FloatArray:
     """Add noise to each voter's preference, then take the mean."""
     mechanism = Algorithm2()
@@ -92,7 +92,7 @@ VARIANTS = (PRINTED, REPAIRED, CUT, RAW_PRINTED, RAW_REPAIRED)
 
 
 def algorithm3(
-    crowds: Crowds, variant: Variant, settings: Settings, levels: Sequence[Epsilons], noise: Noise
+    crowds: Crowds, variant: Variant, settings: MechanismSettings, levels: Sequence[Epsilons], noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
     """Add noise to each voter's objective, then average; also return the share of voters without a maximum."""
     settings = replace(settings, repair=variant.repair, sensitivity=variant.sensitivity)
@@ -140,7 +140,7 @@ class _FittedCrowds:
 
     numbers: range
     crowds: Crowds
-    settings: Settings
+    settings: MechanismSettings
     preferences: FloatArray
 
     @property

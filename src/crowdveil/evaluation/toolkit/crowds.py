@@ -23,11 +23,11 @@ from crowdveil.estimation.society import fit_voters, society
 from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Unit
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, FitMechanism, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, FitMechanism, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.unknown import intervals
+from crowdveil.privacy.uncertainty import intervals
 from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
@@ -223,7 +223,7 @@ class FittedCrowd:
     """A crowd whose voters are already fitted."""
 
     ballots: Ballots
-    settings: Settings
+    settings: MechanismSettings
     fits: FloatArray
 
     @property
@@ -294,5 +294,5 @@ class FittedCrowd:
 
 def fit_crowd(ballots: Ballots, *, drawn: bool = False) -> FittedCrowd:
     """Fit everybody, once for all releases; ``drawn`` says whether the study's generator drew the dilemmas."""
-    settings = Settings(ballots.study, ballots.study.norm_bound, drawn=drawn)
+    settings = MechanismSettings(ballots.study, ballots.study.norm_bound, drawn=drawn)
     return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)

@@ -15,7 +15,7 @@ from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, MechanismSettings, measured
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum
 from crowdveil.privacy.noise.exact_noise import GaussianNoise, gaussian_variance
 from crowdveil.privacy.noise.source import Noise
@@ -30,11 +30,13 @@ class _NoisyMean:
     third_answer = False  # a mean of fits to chosen sides cannot express "neither"
     fits_once = True
 
-    def measure(self, source: BallotSource, settings: Settings, loss: object) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: object) -> Measurement:
         """Fit every voter and add up the grid preferences (integers: the order cannot matter)."""
         return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return None: no release of a society is forecast."""
         return None
 
@@ -57,13 +59,13 @@ class Algorithm1(_NoisyMean):
     papers = ("vlcp", "rlcp")
     takes = Loss.EPSILON
 
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
         drawn = noise.laplace(sum_of_preferences(), Epsilons.same(loss, 1), settings.study.dimension)[0]
         parameter = from_steps(measurement.total + drawn, settings.norm_bound) / measurement.voters
         return Estimate(parameter, self.expected_noise(settings, measurement.voters, loss))
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> LaplaceSum:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> LaplaceSum:
         """Scale 2B / (N epsilon) on each coordinate of the mean."""
         reach = settings.norm_bound * sum_of_preferences() / STEPS
         return LaplaceSum((reach * 1e6 / (voters * loss.micro),), (1,))
@@ -92,13 +94,15 @@ class GaussianMean(_NoisyMean):
     papers = ()
     takes = Loss.RHO
 
-    def release(self, measurement: Measurement, settings: Settings, loss: Fraction, noise: GaussianNoise) -> Estimate:
+    def release(
+        self, measurement: Measurement, settings: MechanismSettings, loss: Fraction, noise: GaussianNoise
+    ) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
         drawn = noise.gaussian(sum_of_preferences(), loss, settings.study.dimension)
         parameter = from_steps(measurement.total + drawn, settings.norm_bound) / measurement.voters
         return Estimate(parameter, self.expected_noise(settings, measurement.voters, loss))
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Fraction) -> Gaussian:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Fraction) -> Gaussian:
         """Standard deviation 2B / (N sqrt(2 rho)) on each coordinate of the mean."""
         steps = math.sqrt(gaussian_variance(sum_of_preferences(), loss))
         return Gaussian(settings.norm_bound * steps / STEPS / voters)

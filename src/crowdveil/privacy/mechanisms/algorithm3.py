@@ -18,8 +18,8 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta
-from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, Settings
-from crowdveil.privacy.mechanisms.reports import IntegerRow, LevelSums, Reports, all_sums, within_reach
+from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, MechanismSettings
+from crowdveil.privacy.mechanisms.reports import IntegerFormat, LevelSums, Reports, all_sums, within_reach
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -39,9 +39,9 @@ def number_of_coefficients(features: int) -> int:
 class _PerturbedObjectives(DistributedSociety):
     """The common part of both mechanisms: a report is an objective's coefficients, the estimate a mean of maxima."""
 
-    wire = IntegerRow(number_of_coefficients)
+    wire = IntegerFormat(number_of_coefficients)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> None:
         """Return None: the noise goes through a maximisation, and has no simple form."""
         return
 
@@ -75,24 +75,24 @@ class Algorithm3(_PerturbedObjectives):
     papers = ("rldp",)
     options = ("repair", "sensitivity", "equal_votes")
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective into integer coefficients and add the noise."""
         exact = objective_coefficients(ballots.differences, ballots.offsets, settings.study.record_bound)
         return self.perturb(exact, settings, epsilons, noise)
 
-    def perturb(self, exact: IntArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def perturb(self, exact: IntArray, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports of coefficients that are computed already, a row a voter: add the noise."""
         return Reports(epsilons, exact + noise.laplace(_sensitivity(settings), epsilons, exact.shape[1]))
 
-    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: Reports, settings: MechanismSettings) -> BoolArray:
         """Accept any numbers: however large, the solution that they lead to lies in the l1 ball (with the repair)."""
         return np.full(len(reports.epsilons), settings.repair)
 
-    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+    def condense(self, reports: Reports, settings: MechanismSettings) -> LevelSums:
         """Solve each voter's noisy objective and add up the solutions."""
         return _sums(settings, reports)
 
-    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Solve each voter's noisy objective and average the solutions.
 
         A solution's size shrinks with its noise (through the repair), so its worth grows like epsilon only.
@@ -115,7 +115,7 @@ def clipped_records(ballots: Ballots, study: Study) -> int:
     return int(np.sum(lengths > study.record_bound))
 
 
-def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
+def solve(reports: Reports, settings: MechanismSettings) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
     """Maximise each report's noisy quadratic; also tell for which the printed maximum exists at all.
 
     Works on beta for normalised records; divided by the record bound, it is a preference in model units.
@@ -137,7 +137,7 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
     return solution, exists
 
 
-def _sums(settings: Settings, reports: Reports) -> LevelSums:
+def _sums(settings: MechanismSettings, reports: Reports) -> LevelSums:
     """Add up the solutions, by epsilon and by whether the maximum exists."""
     solved, exists = solve(reports, settings)
     return LevelSums.of(np.stack([reports.epsilons.micro, exists], axis=1), solved)
@@ -152,7 +152,7 @@ def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray,
     return real[:, :dimension], quadratic
 
 
-def _sensitivity(settings: Settings) -> int:
+def _sensitivity(settings: MechanismSettings) -> int:
     d = settings.study.dimension
     return coefficient_steps(d, tight_delta(d) if settings.sensitivity == "tight" else papers_delta(d))
 
@@ -221,14 +221,14 @@ class Algorithm3Choices(_PerturbedObjectives):
     papers = ()
     options = ("equal_votes",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective and add noise to its linear coefficients."""
         values = objective_coefficients(ballots.differences, ballots.offsets, settings.study.record_bound)
         d = settings.study.dimension
         values[:, :d] += noise.laplace(linear_sensitivity(d), epsilons, d)
         return Reports(epsilons, values)
 
-    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: Reports, settings: MechanismSettings) -> BoolArray:
         """Refuse linear parts further out than the records (seen in the public diagonal) and the noise reach."""
         d = settings.study.dimension
         _, quadratic = quadratic_forms(reports.values, d)
@@ -237,11 +237,11 @@ class Algorithm3Choices(_PerturbedObjectives):
         largest = ((settings.study.drawing.dilemmas + squares) * STEPS).astype(np.int64)
         return within_reach(reports.values[:, :d], largest, linear_sensitivity(d), reports.epsilons, terms=1)
 
-    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+    def condense(self, reports: Reports, settings: MechanismSettings) -> LevelSums:
         """Solve each voter's objective and add up the solutions."""
         return _linear_sums(settings, reports)
 
-    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Solve each voter's objective and average the solutions by what their noise leaves of them."""
         sums = all_sums(reports, partial(_linear_sums, settings))
         weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
@@ -254,18 +254,19 @@ def linear_sensitivity(dimension: int) -> int:
     return 2 * math.ceil(math.nextafter(math.sqrt(2 * dimension / math.pi) * STEPS, math.inf))
 
 
-def _linear_sums(settings: Settings, reports: Reports) -> LevelSums:
+def _linear_sums(settings: MechanismSettings, reports: Reports) -> LevelSums:
     return LevelSums.of(reports.epsilons.micro, _solve_linear(reports, settings))
 
 
-def _solve_linear(reports: Reports, settings: Settings) -> FloatArray:
+def _solve_linear(reports: Reports, settings: MechanismSettings) -> FloatArray:
     """Find the most probable preference given the noisy slope at zero.
 
     At zero the objective has the slope a and the curvature -H, so without noise H beta = a. Along an eigenvector of H
     with eigenvalue h, a is h beta with variance h (of the choices) + s^2 (of the noise); with the prior N(0, tau^2)
     this gives beta = a h / (h + s^2) / (h^2 / (h + s^2) + 1 / tau^2).
     """
-    d, bound = settings.study.dimension, settings.study.record_bound
+    d = settings.study.dimension
+    bound = settings.study.record_bound
     linear, quadratic = quadratic_forms(reports.values, d)
     curvature, axes = np.linalg.eigh(-2 * quadratic)
     noise = 2 * (linear_sensitivity(d) / STEPS * 1e6 / reports.epsilons.micro[:, None]) ** 2

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import map_batches
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.noise.source import Noise
 
 S = TypeVar("S")
@@ -17,9 +17,9 @@ S = TypeVar("S")
 
 def device_sums(
     source: BallotSource,
-    report: Callable[[Ballots, Settings, Epsilons, Noise], Any],
-    add_up: Callable[[Any, Settings], S],
-    settings: Settings,
+    report: Callable[[Ballots, MechanismSettings, Epsilons, Noise], Any],
+    add_up: Callable[[Any, MechanismSettings], S],
+    settings: MechanismSettings,
     epsilons: Epsilon | Epsilons,
     noise: Noise,
 ) -> Iterator[S]:
@@ -40,9 +40,9 @@ def _one_by_one(source: BallotSource, devices: _Devices[S]) -> Iterator[S]:
 class _Devices(Generic[S]):
     """The devices of the voters in a batch, which draw from the operating system of whichever machine processes it."""
 
-    report: Callable[[Ballots, Settings, Epsilons, Noise], Any]
-    add_up: Callable[[Any, Settings], S]
-    settings: Settings
+    report: Callable[[Ballots, MechanismSettings, Epsilons, Noise], Any]
+    add_up: Callable[[Any, MechanismSettings], S]
+    settings: MechanismSettings
     epsilons: Epsilon | Epsilons
     """One for all voters, or one per voter."""
     noise: Noise

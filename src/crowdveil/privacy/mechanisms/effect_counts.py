@@ -22,10 +22,10 @@ from crowdveil.estimation.effects import counts_of_voters
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import LEAST, LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings
-from crowdveil.privacy.mechanisms.scores import cube_variance
-from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.integer_scores import cube_variance
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, MechanismSettings
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 
 STEPS = 2**20
@@ -43,7 +43,7 @@ _LENGTHS = 6
 
 
 @dataclass(frozen=True)
-class Block:
+class NoiseBlock:
     """Sums of some factors that share one draw of cube noise, in each group."""
 
     factors: tuple[int, ...]
@@ -69,7 +69,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class _Counted(Measurement):
+class _CountMeasurement(Measurement):
     """Exact counts, and the public data beside them."""
 
     public: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -115,7 +115,7 @@ class EffectCounts:
     """
 
     unit: Unit
-    blocks: tuple[Block, ...]
+    blocks: tuple[NoiseBlock, ...]
     grouping: Grouping | None = None
     squares: bool = False
     weights: IntArray | None = None
@@ -148,10 +148,10 @@ class EffectCounts:
         grouped_voters = unit is Unit.VOTER and grouping is not None
         sensitivity = 2 * STEPS if grouped_voters else STEPS
         if not apart:
-            return cls(unit, (Block(together, parts, grouped_voters, sensitivity, epsilon),), grouping, squares)
+            return cls(unit, (NoiseBlock(together, parts, grouped_voters, sensitivity, epsilon),), grouping, squares)
         alone = 2 * STEPS if unit is Unit.RECORD and len(apart) > 1 else STEPS
         shares = [
-            sum(Block(factors, parts, False, steps, epsilon).variance / crowd.pairs[k] ** 2 for k in counted)
+            sum(NoiseBlock(factors, parts, False, steps, epsilon).variance / crowd.pairs[k] ** 2 for k in counted)
             for factors, steps, counted in (((0,), alone, apart), (together, STEPS, together))
         ]
         first, second = (share ** (1 / 3) for share in shares)
@@ -160,9 +160,9 @@ class EffectCounts:
             micro = epsilon.micro
         elif micro < LEAST_MICRO:
             raise CrowdveilError(f"epsilon {epsilon} is too small to be divided: effects need twice {LEAST} or more")
-        blocks = [Block((k,), parts, False, alone, Epsilon.of_millionths(micro), scenario=True) for k in apart]
+        blocks = [NoiseBlock((k,), parts, False, alone, Epsilon.of_millionths(micro), scenario=True) for k in apart]
         if together:
-            blocks.append(Block(together, parts, False, STEPS, Epsilon.of_millionths(epsilon.micro - micro)))
+            blocks.append(NoiseBlock(together, parts, False, STEPS, Epsilon.of_millionths(epsilon.micro - micro)))
         return cls(unit, tuple(blocks), grouping, squares)
 
     @property
@@ -171,19 +171,21 @@ class EffectCounts:
         return 1 if self.grouping is None else len(self.grouping.labels)
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise
     ) -> Callable[[], list[GroupCounts]]:
         """Count, and return a function that adds the noise and computes the effects."""
         measured = self.measure(source, settings, loss)
         return lambda: self.ratios(self.release(measured, settings, loss, noise), measured, settings, loss)
 
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Add up the counts."""
         size = self.groups * sum(block.columns for block in self.blocks)
         voters, records, *sums = reduce(np.add, map_batches(source, self._tally)).tolist()
-        return _Counted(np.array(sums[:size], np.int64), voters, records, public=np.array(sums[size:], np.int64))
+        return _CountMeasurement(
+            np.array(sums[:size], np.int64), voters, records, public=np.array(sums[size:], np.int64)
+        )
 
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise."""
         if self._spent != loss.micro:
             raise ValueError(f"these blocks spend {self._spent} millionths, and not {loss.micro}: this is a bug")
@@ -201,7 +203,7 @@ class EffectCounts:
     @staticmethod
     def public_part(measurement: Measurement) -> IntArray:
         """Return the part of the measurement that neighbours share, which effects are computed with."""
-        assert isinstance(measurement, _Counted)
+        assert isinstance(measurement, _CountMeasurement)
         return measurement.public
 
     @property
@@ -210,10 +212,10 @@ class EffectCounts:
         once = {block.epsilon.micro for block in self.blocks if block.scenario}
         return sum(once) + sum(block.epsilon.micro for block in self.blocks if not block.scenario)
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> Spread:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> EmpiricalNormal:
         """Return the noise of one group's sums."""
         variances = np.concatenate([np.full(block.columns, block.variance) for block in self.blocks])
-        return Spread(tuple(map(tuple, np.diag(variances).tolist())))
+        return EmpiricalNormal(tuple(map(tuple, np.diag(variances).tolist())))
 
     def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
         """Return the expected variance of each factor's effect, if the effect is 0; the blocks know the epsilon."""
@@ -230,7 +232,9 @@ class EffectCounts:
             drawn = pairs * (1 + (_USUALLY_ALIKE if self.squares else ALIKE) * (crowd.sizes - 1))
         return np.asarray((noise + drawn) / np.maximum(pairs, 1e-9) ** 2, np.float64)
 
-    def ratios(self, noisy: Estimate, measurement: Measurement, settings: Settings, loss: Epsilon) -> list[GroupCounts]:
+    def ratios(
+        self, noisy: Estimate, measurement: Measurement, settings: MechanismSettings, loss: Epsilon
+    ) -> list[GroupCounts]:
         """Compute the effects of each group from its noisy sums."""
         rows = noisy.parameter.reshape(self.groups, -1)
         public = self.public_part(measurement).reshape(self.groups, -1)
@@ -412,7 +416,7 @@ class EffectMechanism(Protocol):
         """Return the expected variance of each factor's effect, if it is 0 and groups have the same size."""
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise
     ) -> Callable[[], list[GroupCounts]]:
         """Do everything that needs no noise, and return a function that does the rest."""
 

@@ -31,10 +31,10 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.devices import device_sums
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts, PublicCrowd
-from crowdveil.privacy.mechanisms.grouping import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping
+from crowdveil.privacy.mechanisms.integer_scores import cube_variance
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
-from crowdveil.privacy.mechanisms.scores import cube_variance
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -94,12 +94,12 @@ class FactorAnswer:
         return 1 + 2 * _groups(self.grouping)
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise
     ) -> Callable[[], list[GroupCounts]]:
         """Return a function that lets the devices report, and computes the effects."""
         return partial(_reported_effects, self, source, settings, loss, noise)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> FactorReports:
         """Draw a factor and a pair for each voter, and report the answer."""
         plus, minus = counts_of_voters(ballots)
         drawn = noise.uniform(plus.shape[1], ballots.voters, 1)[:, 0]
@@ -114,14 +114,14 @@ class FactorAnswer:
         said = AboutYou().report(truths, self.answers, epsilons, noise)
         return FactorReports(epsilons, drawn, said[:, None], plus.shape[1])
 
-    def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
+    def tally(self, reports: FactorReports, settings: MechanismSettings) -> FloatArray:
         """Count the reported options for each factor."""
         factors = len(settings.study.factors)
         places = reports.factors * self.answers + reports.values[:, 0]
         counts = np.bincount(places, minlength=factors * self.answers).reshape(factors, self.answers)
         return counts.astype(np.float64)
 
-    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+    def ratios(self, tallies: Iterable[FloatArray], settings: MechanismSettings, epsilon: Epsilon) -> list[GroupCounts]:
         """Estimate the effects from the counts, corrected for the randomisation.
 
         If x of N voters hold one of C options, the expected number of reports of it is g x + N / (e^epsilon + C - 1)
@@ -178,12 +178,12 @@ class FactorCounts:
     options = ()
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise
     ) -> Callable[[], list[GroupCounts]]:
         """Return a function that lets the devices report, and computes the effects."""
         return partial(_reported_effects, self, source, settings, loss, noise)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> FactorReports:
         """Draw a factor for each voter, count, and add the noise."""
         counts = np.stack(counts_of_voters(ballots), axis=2)
         drawn = noise.uniform(counts.shape[1], ballots.voters, 1)[:, 0]
@@ -191,7 +191,7 @@ class FactorCounts:
         codes = None if self.grouping is None else self.grouping.codes(ballots)
         return FactorReports(epsilons, drawn, exact + noise.cube(COUNT_STEPS, epsilons, 2), counts.shape[1], codes)
 
-    def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
+    def tally(self, reports: FactorReports, settings: MechanismSettings) -> FloatArray:
         """Add up the moments of the reports, by group and factor."""
         factors = len(settings.study.factors)
         plus, minus = reports.values.T / COUNT_STEPS
@@ -206,12 +206,13 @@ class FactorCounts:
 
     def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
         """Return the variance of each effect, from the noise and the scatter of the reports about its factor."""
-        factors, groups = len(crowd.pairs), _groups(self.grouping)
+        factors = len(crowd.pairs)
+        groups = _groups(self.grouping)
         pairs = crowd.pairs / groups
         noise = voters / factors / groups * self.noise_variance(loss)
         return np.asarray((noise + pairs / factors) / (pairs / factors) ** 2, np.float64)
 
-    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+    def ratios(self, tallies: Iterable[FloatArray], settings: MechanismSettings, epsilon: Epsilon) -> list[GroupCounts]:
         """Read the effects from the moments."""
         variance = self.noise_variance(epsilon)
 
@@ -225,7 +226,7 @@ class FactorCounts:
 
 
 @dataclass(frozen=True)
-class FlippedChoices:
+class FlippedChoiceEffects:
     """All choices by randomised response, as ``RandomisedResponse`` reports them (ALDP): effects cost nothing more.
 
     A choice y = +1 or -1 is reported as y with probability 1 / (1 + e^-epsilon), so its mean is y tanh(epsilon / 2).
@@ -238,22 +239,24 @@ class FlippedChoices:
     words = RandomisedResponse.words
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise
     ) -> Callable[[], list[GroupCounts]]:
         """Return a function that lets the devices report, and computes the effects."""
         return partial(_reported_effects, self, source, settings, loss, noise)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FlippedReports:
+    def report(
+        self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise
+    ) -> GroupedChoiceReports:
         """Flip the choices. The types of scenarios, the dilemmas and the groups of voters are public."""
         codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
         reports = RandomisedResponse().report(ballots, settings, epsilons, noise)
-        return FlippedReports(reports, ballots.scenarios, codes)
+        return GroupedChoiceReports(reports, ballots.scenarios, codes)
 
-    def tally(self, reports: FlippedReports, settings: Settings) -> FloatArray:
+    def tally(self, reports: GroupedChoiceReports, settings: MechanismSettings) -> FloatArray:
         """Add up the moments of the reports, by group and factor."""
         return added_by_group(flipped_moments(reports, settings.study), reports.codes, _groups(self.grouping))
 
-    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+    def ratios(self, tallies: Iterable[FloatArray], settings: MechanismSettings, epsilon: Epsilon) -> list[GroupCounts]:
         """Read the effects from the moments."""
         return [
             GroupCounts(tuple(ratio_of(added, float(added[NOISE])) for added in group), None)
@@ -272,9 +275,9 @@ def _groups(grouping: Grouping | None) -> int:
 
 
 def _reported_effects(
-    mechanism: FactorAnswer | FactorCounts | FlippedChoices,
+    mechanism: FactorAnswer | FactorCounts | FlippedChoiceEffects,
     source: BallotSource,
-    settings: Settings,
+    settings: MechanismSettings,
     loss: Epsilon,
     noise: Noise,
 ) -> list[GroupCounts]:
@@ -283,7 +286,7 @@ def _reported_effects(
 
 
 @dataclass(frozen=True)
-class FlippedReports:
+class GroupedChoiceReports:
     """Flipped choices, with the public data beside them."""
 
     reports: ChoiceReports
@@ -291,7 +294,7 @@ class FlippedReports:
     codes: IntArray
 
 
-def flipped_moments(reports: FlippedReports, study: Study) -> FloatArray:
+def flipped_moments(reports: GroupedChoiceReports, study: Study) -> FloatArray:
     """Return the moments of each voter's choices along each factor, corrected for the flips."""
     said = reports.reports
     kept = np.tanh(said.epsilons.values / 2)[:, None]

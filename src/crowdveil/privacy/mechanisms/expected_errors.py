@@ -12,7 +12,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import Design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.noise.distribution import Coins, Spread
+from crowdveil.privacy.noise.distribution import CoinSum, EmpiricalNormal
 
 CROWD = 1000
 """Number of reports at which a distributed mechanism's noise is evaluated; its variance is inversely proportional."""
@@ -44,11 +44,11 @@ class ExpectedErrors:
     hoeffding: bool = False
     """Whether certainty comes from Hoeffding's inequality rather than from the distribution of the noise."""
     records: int | None = None
-    """Number of records that the crowd's own rest depends on (``unknown_along``)."""
+    """Number of records that the crowd's own rest depends on (``uncertainty_along``)."""
 
 
 def noise_of_reports(
-    expected_noise: Callable[[Epsilons], Coins | Spread], design: Design, voters: int, epsilon: Epsilon
+    expected_noise: Callable[[Epsilons], CoinSum | EmpiricalNormal], design: Design, voters: int, epsilon: Epsilon
 ) -> FloatArray:
     """Return the covariance along every axis of the noise in an estimate from this many reports."""
     law = expected_noise(Epsilons.same(epsilon, CROWD))

@@ -1,8 +1,8 @@
 """Fisher scoring (VLCP, RLCP, ALCP): one or two noisy steps to the preference that best fits the crowd's choices.
 
-The first step measures means along the study's axes and guesses a preference, including its size. A second step
+The first step measures means along the study's axes and estimates a preference, including its size. A second step
 measures the scores of the probit likelihood there, whose mean is zero exactly at the crowd's preference
-(``scoring_step``). The number of steps and what they measure is public (``score_plan``).
+(``scoring_step``). The number of steps and what they measure is public (``fisher_plan``).
 """
 
 from __future__ import annotations
@@ -18,31 +18,22 @@ from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
 from crowdveil.estimation.dilemmas import shown_dilemmas
-from crowdveil.estimation.guess import (
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
+from crowdveil.estimation.scoring_step import STEP_DOUBT, ScoringStep, clip_doubts, clip_in_deviations
+from crowdveil.estimation.step_estimate import (
     DESIGN_BOUND,
     DESIGN_DEVIATION,
     ClipEffect,
-    Guess,
-    Units,
+    StepEstimate,
+    UnitCounts,
+    estimate_from_records,
+    estimate_from_voters,
     most_alike,
-    records_guess,
-    voters_guess,
 )
-from crowdveil.estimation.prior import prior_deviation, rest_deviation
-from crowdveil.estimation.scoring_step import STEP_DOUBT, Step, clip_doubts, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, from_features
-from crowdveil.privacy.mechanisms.mechanism import (
-    Estimand,
-    Estimate,
-    Loss,
-    Measurement,
-    Settings,
-    measured,
-    unknown_along,
-)
-from crowdveil.privacy.mechanisms.score_plan import Plan
-from crowdveil.privacy.mechanisms.score_sums import (
+from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
+from crowdveil.privacy.mechanisms.fisher_sums import (
     SCORE_STEPS,
     SENSITIVITY,
     SQUARE_REACH,
@@ -50,7 +41,16 @@ from crowdveil.privacy.mechanisms.score_sums import (
     square_sums,
     step_sums,
 )
-from crowdveil.privacy.mechanisms.scores import cube_variance
+from crowdveil.privacy.mechanisms.integer_scores import cube_variance
+from crowdveil.privacy.mechanisms.mechanism import (
+    Estimand,
+    Estimate,
+    Loss,
+    Measurement,
+    MechanismSettings,
+    measured,
+    uncertainty_along,
+)
 from crowdveil.privacy.noise.distribution import CubeNoise, CubeSum
 from crowdveil.privacy.noise.source import Noise
 
@@ -72,7 +72,7 @@ class _FisherScoring:
     by_voter: bool
     design_known: bool
 
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Compute the sums of the first step. A second step reads the crowd again."""
         design = self._dilemmas(source, settings)
         units = source.voters
@@ -85,13 +85,13 @@ class _FisherScoring:
         first = partial(_first_look, design, plan, plan.first_clip(settings.study))
         return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
 
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
-        """Add noise to the first sums, guess a preference, and take the second step if planned."""
+    def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
+        """Add noise to the first sums, estimate a preference, and take the second step if planned."""
         assert measurement.source is not None
         assert measurement.design is not None
         source, design = measurement.source, measurement.design
         records = 0 if self.by_voter else measurement.records
-        units = Units(self.by_voter, measurement.voters, records, measurement.squared_lengths)
+        units = UnitCounts(self.by_voter, measurement.voters, records, measurement.squared_lengths)
         plan = self._plan(design, units.count, settings, loss)
         k = design.directions
         seen = _noisy_mean(measurement.total[: k + plan.lengths], units, plan.first, noise)
@@ -99,34 +99,36 @@ class _FisherScoring:
         if plan.squares is not None:
             told = _noisy_mean(measurement.total[k + plan.lengths :], units, plan.squares, noise)
             squares = _ratios(design.sample, (told + 1) / 2, cube_variance(_scale(units, plan.squares), 1.0, k) / 4)
-        guess = self._guess(seen, squares, units, design, settings, plan)
+        current = self._first_estimate(seen, squares, units, design, settings, plan)
         if plan.rest is not None:
-            guess, design = guess.widened(design), design.whole
+            current = current.widened(design)
+            design = design.whole
         if plan.second is not None:
             variances = _second_variances(plan, units.count, k, design.left_out)
-            step = guess.step(math.sqrt(variances[0]), math.sqrt(variances[-1]))
+            step = current.step(math.sqrt(variances[0]), math.sqrt(variances[-1]))
             total = measured(source, partial(step_sums, design.mixed_basis, step, self.by_voter, plan.spread)).total
-            near, rest = np.concatenate([total[:k], total[design.directions :]]), total[k : design.directions]
+            near = np.concatenate([total[:k], total[design.directions :]])
+            rest = total[k : design.directions]
             seen = _noisy_mean(near, units, plan.second, noise)
             spread = _scatter(float(seen[k]), units, math.sqrt(variances[0])) if plan.spread else None
             if plan.rest is not None:
                 seen = np.concatenate([seen[:k], _noisy_mean(rest, units, plan.rest, noise)])
-            guess = guess.after(step, units, seen[: design.directions], variances, spread)
-        unknown = unknown_along(
+            current = current.after(step, units, seen[: design.directions], variances, spread)
+        unknown = uncertainty_along(
             design,
-            mean=guess.belief.mean,
-            covariance=guess.belief.covariance,
-            center=guess.center,
-            sampling=guess.gain @ np.diag(guess.sampling) @ guess.gain.T,
-            doubt=guess.doubt,
-            turn=guess.turn,
-            size=guess.size,
+            mean=current.belief.mean,
+            covariance=current.belief.covariance,
+            center=current.center,
+            sampling=current.gain @ np.diag(current.sampling) @ current.gain.T,
+            doubt=current.doubt,
+            turn=current.turn,
+            size=current.size,
             freedom=max(units.voters - 1, 1) if plan.spread else None,
-            records=guess.records(units) if plan.lengths else units.count,
+            records=current.records(units) if plan.lengths else units.count,
         )
         return Estimate(
-            design.basis @ guess.belief.mean,
-            _carried(plan, units.count, design.basis @ guess.gain, k),
+            design.basis @ current.belief.mean,
+            _carried(plan, units.count, design.basis @ current.gain, k),
             {
                 "steps": plan.steps,
                 "weighs": "voters equally" if self.by_voter else "records equally",
@@ -135,7 +137,7 @@ class _FisherScoring:
             unknown,
         )
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeSum:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> CubeSum:
         """Return the noise of the estimate for an indifferent crowd, propagated through the last step."""
         design = public_design(settings.study)
         units = voters if self.by_voter else voters * settings.study.drawing.dilemmas
@@ -143,24 +145,27 @@ class _FisherScoring:
         scatter = voter_clip(settings.study.drawing.dilemmas) ** 2 if self.by_voter else None
         k = design.directions
         design = design.whole if plan.rest is not None else design
-        zero, sample = np.zeros(design.directions), design.sample.head(_EXPECTED_ON)
+        zero = np.zeros(design.directions)
+        sample = design.sample.head(_EXPECTED_ON)
         if plan.second is not None:
             noise = np.sqrt(_second_variances(plan, units, k, design.left_out))
             near = clip_in_deviations(float(noise[0]), scatter, prior_deviation(k))
             rest = clip_in_deviations(float(noise[-1]), scatter, rest_deviation(design.left_out))
-            gain = np.linalg.inv(Step.at(zero, sample, scatter, near, rest).expected(zero)[1])
+            gain = np.linalg.inv(ScoringStep.at(zero, sample, scatter, near, rest).expected(zero)[1])
         else:
             clip = plan.first_clip(settings.study)
             kept = math.erf(clip / math.sqrt(2 * (scatter or 1.0))) / clip
             gain = np.linalg.inv(sample.mixing.T @ sample.expected_means(zero)[1]) / kept
         return _carried(plan, units, design.basis @ gain, k)
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors:
         """Return the errors of the last step for voters with this many records each, with what an earlier one adds."""
         study = settings.study
         design = public_design(study)
         usual = study.drawing.dilemmas
-        units = Units(self.by_voter, voters, 0 if self.by_voter else voters * records, voters * records**2)
+        units = UnitCounts(self.by_voter, voters, 0 if self.by_voter else voters * records, voters * records**2)
         plan = self._plan(design, units.count, settings, epsilon)
         law = self.expected_noise(settings, voters if self.by_voter else max(units.count // usual, 1), epsilon)
         first_cube = law.parts[0]
@@ -173,14 +178,18 @@ class _FisherScoring:
         # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
         if plan.second is None:
             longer = clipped_slope(first_clip, usual) / kept if self.by_voter else 1.0
-            spread, first_look = min(1.0, 1 / first_clip**2), None
-            step_doubt, turn, size = 0.0, effect.turn, effect.size
+            spread = min(1.0, 1 / first_clip**2)
+            first_look = None
+            step_doubt = 0.0
+            turn, size = effect.turn, effect.size
         else:
             scatter = loudness(1 / records) if self.by_voter else None
             longer = voter_clip(records) / voter_clip(usual) if self.by_voter else 1.0
             deviations = clip_in_deviations(math.sqrt(variance), scatter, prior_deviation(design.directions))
-            spread, (turn, size) = 1 / (deviations**2 * (scatter or 1.0)), clip_doubts(deviations)
-            step_doubt, unsure = STEP_DOUBT, 0.0
+            spread = 1 / (deviations**2 * (scatter or 1.0))
+            turn, size = clip_doubts(deviations)
+            step_doubt = STEP_DOUBT
+            unsure = 0.0
             first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
         alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
         sampling = float(units.sampling(np.array([spread]), 1 / records, alike)[0])
@@ -197,38 +206,39 @@ class _FisherScoring:
             size=size,
         )
 
-    def _plan(self, design: Design, units: int, settings: Settings, loss: Epsilon) -> Plan:
-        return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
+    def _plan(self, design: Design, units: int, settings: MechanismSettings, loss: Epsilon) -> FisherPlan:
+        return FisherPlan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
 
-    def _knows(self, settings: Settings) -> bool:
+    def _knows(self, settings: MechanismSettings) -> bool:
         """Whether the distribution of the dilemmas is known."""
         return self.design_known or settings.drawn or settings.design is not None
 
-    def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
+    def _dilemmas(self, source: BallotSource, settings: MechanismSettings) -> Design:
         return public_design(settings.study) if settings.design is None else settings.design.design(settings.study)
 
-    def _guess(
+    def _first_estimate(
         self,
         seen: FloatArray,
         squares: tuple[FloatArray, FloatArray] | None,
-        units: Units,
+        units: UnitCounts,
         design: Design,
-        settings: Settings,
-        plan: Plan,
-    ) -> Guess:
+        settings: MechanismSettings,
+        plan: FisherPlan,
+    ) -> StepEstimate:
         """Fit a preference and the scatter of units to the first step's noisy means."""
         k, sample = design.directions, design.sample
         variance = cube_variance(_scale(units, plan.first), 1.0, len(seen))
         doubt = np.full(k, 0.0 if self._knows(settings) else DESIGN_DEVIATION)
         if squares is not None:
-            sample, doubt = sample.stretched(squares[0]), squares[1]
+            sample = sample.stretched(squares[0])
+            doubt = squares[1]
         clip = plan.first_clip(settings.study)
         if not self.by_voter:
-            return records_guess(units, clip, sample, doubt, seen[:k], variance)
+            return estimate_from_records(units, clip, sample, doubt, seen[:k], variance)
         told = (_UNTOLD, math.inf)
         if plan.lengths:
             told = float((seen[k] + 1) / 2), variance / 4 + 1 / (4 * units.voters)
-        return voters_guess(
+        return estimate_from_voters(
             units,
             clip,
             sample,
@@ -241,7 +251,7 @@ class _FisherScoring:
         )
 
 
-def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> IntArray:
+def _first_look(design: Design, plan: FisherPlan, clip: float, ballots: Ballots) -> IntArray:
     """Sum the means, the lengths if planned, and the squares if planned."""
     means = first_sums(design.mixed_basis, clip, plan.by_voter, plan.lengths, ballots)
     if plan.squares is None:
@@ -249,7 +259,7 @@ def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> In
     return np.concatenate([means, square_sums(design.basis, plan.by_voter, ballots)])
 
 
-def _scatter(told: float, units: Units, deviation: float) -> float:
+def _scatter(told: float, units: UnitCounts, deviation: float) -> float:
     """Return the sampling variance of a mean score, averaged over the axes, from its noisy measurement.
 
     One standard deviation of the noise is added, so that bars may be slightly too wide and are rarely too narrow.
@@ -270,18 +280,18 @@ def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[Floa
     return np.asarray(ratios, np.float64), np.asarray(DESIGN_DEVIATION * np.sqrt(1 - weight) / ratios, np.float64)
 
 
-def _scale(units: Units, epsilon: Epsilon) -> float:
+def _scale(units: UnitCounts, epsilon: Epsilon) -> float:
     """Return the scale of cube noise on a mean over units."""
     return 2 / (units.count * epsilon.value)
 
 
-def _noisy_mean(total: IntArray, units: Units, epsilon: Epsilon, noise: Noise) -> FloatArray:
+def _noisy_mean(total: IntArray, units: UnitCounts, epsilon: Epsilon, noise: Noise) -> FloatArray:
     """Add cube noise to a sum and divide by the number of units. The only place where noise enters."""
     drawn = noise.cube(SENSITIVITY, Epsilons.same(epsilon, 1), len(total))[0]
     return np.asarray((total + drawn) / (SCORE_STEPS * units.count), np.float64)
 
 
-def _second_variances(plan: Plan, units: int, axes: int, left_out: int) -> FloatArray:
+def _second_variances(plan: FisherPlan, units: int, axes: int, left_out: int) -> FloatArray:
     """Return the variance of the noise on each mean score of the second step: of factors, then of the rest."""
     assert plan.second is not None
     variances = [cube_variance(2 / (units * plan.second.value), 1.0, axes + plan.spread)] * axes
@@ -290,7 +300,7 @@ def _second_variances(plan: Plan, units: int, axes: int, left_out: int) -> Float
     return np.array(variances)
 
 
-def _carried(plan: Plan, units: int, gain: FloatArray, axes: int) -> CubeSum:
+def _carried(plan: FisherPlan, units: int, gain: FloatArray, axes: int) -> CubeSum:
     """Return the noise distribution of the parameter, given its gain: from the factors and, if measured, the rest."""
     epsilon, more = (plan.first, plan.lengths) if plan.second is None else (plan.second, plan.spread)
     near = np.hstack([gain[:, :axes], np.zeros((len(gain), int(more)))])
@@ -311,7 +321,7 @@ class VoterScore(_FisherScoring):
     proportional to exp(-epsilon_t |x|_max / (2 SCORE_STEPS)), and the epsilon_t add up to epsilon, all noisy sums
     together are epsilon-differentially private for VLCP (and so for RLCP).
 
-    Proof. A voter adds to each coordinate an integer of at most SCORE_STEPS in absolute value (``score_sums``),
+    Proof. A voter adds to each coordinate an integer of at most SCORE_STEPS in absolute value (``fisher_sums``),
     whatever the voter's records are and however many. So replacing a voter moves every coordinate by at most
     2 SCORE_STEPS, and one noisy sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). The parameters of
     a step (its starting point, its clips) depend only on public numbers and on the output of earlier steps, so losses
@@ -364,6 +374,6 @@ class PooledChoices(_FisherScoring):
     by_voter = False
     design_known = True
 
-    def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
+    def _dilemmas(self, source: BallotSource, settings: MechanismSettings) -> Design:
         """Return the design of the dilemmas that were shown, or of a sample if they are many."""
         return design_of(settings.study, shown_dilemmas(source))

@@ -16,7 +16,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.devices import device_sums
-from crowdveil.privacy.mechanisms.grouping import (
+from crowdveil.privacy.mechanisms.group_mechanism import (
     GroupEstimate,
     Grouping,
     NoisyGroup,
@@ -24,12 +24,13 @@ from crowdveil.privacy.mechanisms.grouping import (
     groups_by_counts,
     less_sure_of_size,
 )
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.integer_scores import voter_scores
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import (
     LENGTH_ONE_IN,
     UNHEARD,
     AxisMeans,
-    Kind,
+    BitKind,
     carried_coins,
     estimate_from_means,
     exact_bits,
@@ -37,11 +38,10 @@ from crowdveil.privacy.mechanisms.one_bit import (
     uniform_below,
     whole_ballots,
 )
-from crowdveil.privacy.mechanisms.scores import voter_scores
-from crowdveil.privacy.noise.distribution import Coins
+from crowdveil.privacy.noise.distribution import CoinSum
 from crowdveil.privacy.noise.source import Noise
 
-_DIRECTION, _LENGTH = range(len(Kind))
+_DIRECTION, _LENGTH = range(len(BitKind))
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,19 @@ class GroupBits:
         return 1 + 2 * len(self.grouping.labels)
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise, smallest: int = 0
     ) -> Callable[[], list[GroupEstimate]]:
         """Return a function that lets the devices report, and estimates."""
         return lambda: self.estimates(
             device_sums(source, self.report, self.tally, settings, loss, noise), settings, loss, smallest
         )
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> GroupBitReports:
+    def report(
+        self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise
+    ) -> GroupBitReports:
         """Draw kinds, axes and exact bits, and report them with the group."""
-        directions, clip = public_design(settings.study).directions, public_clip(settings.study)
+        directions = public_design(settings.study).directions
+        clip = public_clip(settings.study)
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         axes = noise.uniform(directions, ballots.voters, 1)[:, 0]
         scores = voter_scores(ballots)[np.arange(ballots.voters), axes]
@@ -111,14 +114,14 @@ class GroupBits:
         said = AboutYou().report(truths, self.answers, epsilons, noise)
         return GroupBitReports(epsilons, np.where(of_length, _LENGTH, _DIRECTION), axes, said, directions)
 
-    def tally(self, reports: GroupBitReports, settings: Settings) -> FloatArray:
+    def tally(self, reports: GroupBitReports, settings: MechanismSettings) -> FloatArray:
         """Count the answers of each kind along each axis."""
         places = (reports.kinds * reports.of + reports.axes) * self.answers + reports.said
-        counts = np.bincount(places, minlength=len(Kind) * reports.of * self.answers)
-        return counts.reshape(len(Kind), reports.of, self.answers).astype(np.float64)
+        counts = np.bincount(places, minlength=len(BitKind) * reports.of * self.answers)
+        return counts.reshape(len(BitKind), reports.of, self.answers).astype(np.float64)
 
     def estimates(
-        self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon, smallest: int = 0
+        self, tallies: Iterable[FloatArray], settings: MechanismSettings, epsilon: Epsilon, smallest: int = 0
     ) -> list[GroupEstimate]:
         """Correct the counts for the randomisation, merge small groups, and estimate the preference of each group.
 
@@ -135,7 +138,9 @@ class GroupBits:
         found = groups_by_counts(self.grouping.labels, sizes.tolist(), deviations.tolist(), smallest)
         return [self._estimate(group, counts, settings, gain) for group in found]
 
-    def _estimate(self, group: NoisyGroup, counts: FloatArray, settings: Settings, gain: float) -> GroupEstimate:
+    def _estimate(
+        self, group: NoisyGroup, counts: FloatArray, settings: MechanismSettings, gain: float
+    ) -> GroupEstimate:
         total = float(counts.sum())
         share = group.voters / total
         plus, minus = (counts[:, :, 1 + side :: 2][:, :, list(group.members)].sum(axis=2) for side in (0, 1))
@@ -186,7 +191,7 @@ class GroupBits:
         share = 1 / len(self.grouping.labels)
         return share * gain**2 / ((gain * share + 2 * floor) * math.tanh(epsilon.value / 2) ** 2)
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> Coins:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> CoinSum:
         """Return the noise of one group's estimate, if all have the same size and the crowd is indifferent."""
         design = public_design(settings.study).rotated
         k = design.directions

@@ -14,16 +14,16 @@ from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
-from crowdveil.privacy.mechanisms.grouping import (
+from crowdveil.privacy.mechanisms.group_mechanism import (
     GroupEstimate,
     Grouping,
-    GroupOf,
+    GroupSource,
     NoisyGroup,
     fewest_voters,
     groups_by_counts,
     less_sure_of_size,
 )
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Loss, Measurement, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Loss, Measurement, MechanismSettings
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 
@@ -47,7 +47,7 @@ class GroupScores:
     Proof. Replacing a voter moves the number of voters by at most 1 in the group she leaves and by at most 1 in the one
     she enters, so Laplace noise of scale 2 / epsilon_c is epsilon_c-differentially private. Given the noisy numbers,
     the groups and their assumed sizes are public. A voter adds to each coordinate of a step's sum an integer of at most
-    SCORE_STEPS in absolute value (``score_sums``), and the noise of a group's step t, with epsilon_t, is calibrated to
+    SCORE_STEPS in absolute value (``fisher_sums``), and the noise of a group's step t, with epsilon_t, is calibrated to
     2 SCORE_STEPS. If she stays in her group, its sums move by at most that, and its steps lose the sum of the
     epsilon_t, which is epsilon_s. If she moves from one group to another, the sums of each move by at most SCORE_STEPS.
     Probabilities then change by a factor of at most exp(epsilon_t / 2) in a step, and of at most exp(epsilon_s / 2) in
@@ -72,19 +72,19 @@ class GroupScores:
     takes = Loss.EPSILON
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise, smallest: int = 0
     ) -> Callable[[], list[GroupEstimate]]:
         """Count the voters, and return a function that releases."""
         measured = self.measure(source, settings, loss)
         return lambda: self.release(measured, settings, loss, noise, smallest)
 
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Count the voters of each group. Scores are summed later, once the noisy counts are known."""
         counted = add_up(source, self._tally)
         return Measurement(counted[1:], int(counted[0]), 0, source)
 
     def release(
-        self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
+        self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise, smallest: int = 0
     ) -> list[GroupEstimate]:
         """Add noise to the counts, merge groups with small noisy counts, and score each resulting group."""
         assert measurement.source is not None
@@ -98,14 +98,16 @@ class GroupScores:
         """Draw the noise of all counts ``times`` times, one row each."""
         return noise.laplace(COUNTS_REACH, Epsilons.same(epsilon, times), len(self.grouping.labels))
 
-    def scores(self, group: NoisyGroup, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def scores(
+        self, group: NoisyGroup, source: BallotSource, settings: MechanismSettings, epsilon: Epsilon
+    ) -> Measurement:
         """Sum the first step's scores of a group, taking its noisy count as its number of voters."""
         voters = max(round(group.voters), 1)
-        members = GroupOf(source, self.grouping, group.members, voters)
+        members = GroupSource(source, self.grouping, group.members, voters)
         return replace(VoterScore().measure(members, settings, epsilon), voters=voters)
 
     def _scored(
-        self, group: NoisyGroup, source: BallotSource, settings: Settings, epsilon: Epsilon, noise: Noise
+        self, group: NoisyGroup, source: BallotSource, settings: MechanismSettings, epsilon: Epsilon, noise: Noise
     ) -> GroupEstimate:
         measured = self.scores(group, source, settings, epsilon)
         found = VoterScore().release(measured, settings, epsilon, noise)
@@ -124,7 +126,7 @@ class GroupScores:
         """Return None: a trusted aggregator knows the groups."""
         return None
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> NoiseDistribution:
         """Return the noise of one group's estimate, if all have the same size."""
         return VoterScore().expected_noise(settings, max(voters // len(self.grouping.labels), 1), split(loss)[1])
 

@@ -23,7 +23,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
     Estimate,
-    Settings,
+    MechanismSettings,
 )
 from crowdveil.privacy.mechanisms.shares import (
     NoisyShare,
@@ -34,10 +34,10 @@ from crowdveil.privacy.mechanisms.shares import (
     split_budget,
 )
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
-from crowdveil.privacy.noise.distribution import Coins, CubeSum, NoiseDistribution, Spread
+from crowdveil.privacy.noise.distribution import CoinSum, CubeSum, EmpiricalNormal, NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Indifference
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 
 BUDGET_ONE_IN = 10
 """One part of a central budget in this many is spent on the share of indifferent choices."""
@@ -47,7 +47,7 @@ _STRETCH_REACH = 2.0
 """Standard deviations of the stretch that count as doubt about the size."""
 
 
-def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+def with_threshold(estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
     """Rescale the preference of completed choices to the crowd's own, and add its threshold."""
     unknown = estimate.unknown
     assert unknown is not None  # the estimand is a preference
@@ -68,7 +68,7 @@ def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) ->
     )
 
 
-def _size_doubt(unknown: Unknown, shown: FloatArray) -> float:
+def _size_doubt(unknown: Uncertainty, shown: FloatArray) -> float:
     """Return the relative standard deviation of the size of margins; a bound counts as two standard deviations."""
     along = shown @ unknown.basis
     margins = along @ unknown.mean
@@ -84,7 +84,7 @@ def _stretched(noise: NoiseDistribution, factor: float) -> NoiseDistribution:
     match noise:
         case CubeSum():
             return noise.stretched(factor)
-        case Coins() | Spread():
+        case CoinSum() | EmpiricalNormal():
             return replace(noise, covariance=_scaled(noise.covariance, factor**2))
         case _:
             raise TypeError(f"no preference carries {type(noise).__name__}")
@@ -94,7 +94,7 @@ def _scaled(matrix: tuple[tuple[float, ...], ...], factor: float) -> tuple[tuple
     return tuple(tuple(factor * value for value in row) for row in matrix)
 
 
-def _stretched_unknown(unknown: Unknown, factor: float, deviation: float) -> Unknown:
+def _stretched_unknown(unknown: Uncertainty, factor: float, deviation: float) -> Uncertainty:
     """Rescale an estimate and its uncertainty, and add the uncertainty of the factor itself."""
     return replace(
         unknown,
@@ -132,7 +132,9 @@ class _IndifferentShare:
         """Complete each indifferent record by a public coin that depends on its position only."""
         return completed(source)
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+    def told(
+        self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare, voters: int, spent: Epsilon
+    ) -> Estimate:
         """Stretch the preference, and tell the threshold."""
         return with_threshold(estimate, settings, share)
 
@@ -164,7 +166,7 @@ class _Indifference:
         """Toss a coin for every record; it decides the indifferent ones."""
         return completed_ballots(ballots, noise.uniform(2, ballots.records, 1)[:, 0] == 1)
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+    def told(self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
         """Stretch the preference, and tell the threshold."""
         return with_threshold(estimate, settings, share)
 

@@ -25,12 +25,12 @@ from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
+from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters
 from crowdveil.privacy.mechanisms.reports import LevelSums, R, WireFormat
-from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Indifference, Reliability
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.study.study import Study
 
 L = TypeVar("L", contravariant=True)
@@ -60,7 +60,7 @@ class Loss(StrEnum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class MechanismSettings:
     """The public settings of a mechanism, all chosen before any record is read."""
 
     study: Study
@@ -97,7 +97,7 @@ class Estimate:
     noise: NoiseDistribution
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Further public facts, computed from private output or public settings only."""
-    unknown: Unknown | None = None
+    unknown: Uncertainty | None = None
     """All other uncertainty about a crowd's preference; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
@@ -105,7 +105,7 @@ class Estimate:
     """The share of people who answer consistently, in a study that asks one dilemma twice."""
 
 
-def unknown_along(
+def uncertainty_along(
     design: Design,
     *,
     mean: FloatArray,
@@ -117,7 +117,7 @@ def unknown_along(
     records: float | None = None,
     turn: float = 0.0,
     size: float = 0.0,
-) -> Unknown:
+) -> Uncertainty:
     """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
 
     That is the prior for a population. A crowd of this many records (or at least this many) has a preference in these
@@ -134,8 +134,9 @@ def unknown_along(
         telling = max(records - design.directions - left_out - 1, 1)
         stretch = math.sqrt(1 + _DRAWN_VARIANCE / telling / prior**2)
         shift = _DRAWN_SHIFT / telling
-    basis, rest = design.basis, design.rest_basis * prior
-    return Unknown(
+    basis = design.basis
+    rest = design.rest_basis * prior
+    return Uncertainty(
         basis,
         rest,
         mean,
@@ -226,7 +227,9 @@ class CrowdMechanism(Mechanism, Protocol):
     def fits_once(self) -> bool:
         """Whether one fit of the voters serves any number of draws of its noise, so that these are cheap."""
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return the errors to expect of voters with this many records each; None if they were never measured."""
 
 
@@ -237,13 +240,13 @@ class CentralMechanism(CrowdMechanism, Protocol[L, N]):
     def takes(self) -> Loss:
         """The unit of its privacy loss."""
 
-    def measure(self, source: BallotSource, settings: Settings, loss: L) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: L) -> Measurement:
         """Compute the exact integers that noise will be added to."""
 
-    def release(self, measurement: Measurement, settings: Settings, loss: L, noise: N) -> Estimate:
+    def release(self, measurement: Measurement, settings: MechanismSettings, loss: L, noise: N) -> Estimate:
         """Add noise and estimate. The only place where noise enters."""
 
-    def expected_noise(self, settings: Settings, voters: int, loss: L) -> NoiseDistribution:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: L) -> NoiseDistribution:
         """Return the noise that the estimate would carry, before anything is spent."""
 
 
@@ -254,7 +257,7 @@ class DistributedMechanism(CrowdMechanism, Protocol[R]):
     def wire(self) -> WireFormat[R]:
         """The wire format of its reports."""
 
-    def scoring(self, study: Study) -> Scoring | None:
+    def scoring(self, study: Study) -> ScoringParameters | None:
         """Return the parameters that a device needs to score records; None if the mechanism scores nothing."""
 
     @property
@@ -276,19 +279,19 @@ class DistributedMechanism(CrowdMechanism, Protocol[R]):
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
         """Return the number of coordinates, signs or choices in a report; None if the mechanism does not choose it."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> R:
         """Make the reports of these voters, with the epsilon of each. The only place where noise enters."""
 
-    def acceptable(self, reports: R, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: R, settings: MechanismSettings) -> BoolArray:
         """Return for each voter whether an honest device could have made the report; others must be refused."""
 
-    def condense(self, reports: R, settings: Settings) -> R | LevelSums:
+    def condense(self, reports: R, settings: MechanismSettings) -> R | LevelSums:
         """Return what ``aggregate`` needs of these reports: their sums, if these suffice."""
 
-    def aggregate(self, reports: Iterable[R | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[R | LevelSums], settings: MechanismSettings) -> Estimate:
         """Compute the estimate from reports alone, condensed or not."""
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> NoiseDistribution | None:
         """Return the noise that the estimate would carry, before any report; None if it has no simple form."""
 
 
@@ -296,7 +299,7 @@ class DistributedMechanism(CrowdMechanism, Protocol[R]):
 class FitMechanism(DistributedMechanism[R], Protocol):
     """A distributed mechanism whose reports are made from the voters' fits alone."""
 
-    def perturb_fits(self, fits: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
+    def perturb_fits(self, fits: FloatArray, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> R:
         """Make the reports of voters who are fitted already, one row each. The only place where noise enters."""
 
 
@@ -311,7 +314,7 @@ class DistributedSociety:
     by_group = False
     counts_effects = False
 
-    def scoring(self, study: Study) -> Scoring | None:
+    def scoring(self, study: Study) -> ScoringParameters | None:
         """Return None: nothing is scored."""
         return None
 
@@ -319,12 +322,14 @@ class DistributedSociety:
         """Return None: the study alone determines the length of a report."""
         return None
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return None: no release of a society is forecast."""
         return None
 
 
-class DescribedAs:
+class MechanismDescription:
     """The description of a mechanism, for one that runs it and releases something else beside it."""
 
     def __init__(self, inner: CrowdMechanism) -> None:

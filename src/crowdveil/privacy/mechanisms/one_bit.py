@@ -21,13 +21,13 @@ from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
+from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters, voter_scores
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.reports import LevelSums, all_sums, check_integers, epsilons_of, random_orders
-from crowdveil.privacy.mechanisms.scores import Scoring, voter_scores
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.distribution import Coins
+from crowdveil.privacy.noise.distribution import CoinSum
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.unknown import REACH
+from crowdveil.privacy.uncertainty import REACH
 from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
@@ -61,7 +61,7 @@ _STRETCH_REACH = 2.0
 """Standard deviations of the effect of unknown lengths on the direction that count as doubt."""
 
 
-class Kind(StrEnum):
+class BitKind(StrEnum):
     """The quantity that a report's bits are about."""
 
     DIRECTION = "direction"
@@ -70,7 +70,7 @@ class Kind(StrEnum):
     """The number of the voter's records."""
 
 
-_KINDS = tuple(Kind)
+_KINDS = tuple(BitKind)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class BitReports:
         return np.column_stack([self.epsilons.micro, self.kinds, np.abs(self.bits), self.bits])
 
 
-class Bits:
+class BitFormat:
     """The wire format of ``BitReports``: the kind, the axes, and a bit for each."""
 
     fields = frozenset({"kind", "axes", "bits"})
@@ -101,8 +101,8 @@ class Bits:
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
         """Refuse unknown kinds, axes that the study's design does not have, and anything but one bit per axis."""
-        if body["kind"] not in list(Kind):
-            raise Refusal(Reason.MALFORMED, f"kind must be {' or '.join(Kind)}")
+        if body["kind"] not in list(BitKind):
+            raise Refusal(Reason.MALFORMED, f"kind must be {' or '.join(BitKind)}")
         directions = public_design(study).directions
         size = bits_to_report(directions, Epsilon.of_millionths(body["epsilon_micro"]))
         check_integers("axes", body["axes"], size, directions - 1, least=0)
@@ -155,7 +155,7 @@ class OneBit:
     papers = ()
     options = ("equal_votes",)
     estimates = Estimand.PREFERENCE
-    wire = Bits()
+    wire = BitFormat()
     tosses_coins = False
     third_answer = True
     fits_once = False
@@ -163,16 +163,16 @@ class OneBit:
     by_group = True
     counts_effects = False
 
-    def scoring(self, study: Study) -> Scoring:
+    def scoring(self, study: Study) -> ScoringParameters:
         """Return the rotated axes of the public design, and the clip c of a voter's mean score."""
         design = public_design(study).rotated
-        return Scoring(design.axes, design.units, public_clip(study))
+        return ScoringParameters(design.axes, design.units, public_clip(study))
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number m of bits."""
         return bits_to_report(public_design(study).directions, epsilon)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> BitReports:
         """Draw kinds and axes, then draw the bits and flip some of them."""
         directions = public_design(settings.study).directions
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
@@ -191,23 +191,23 @@ class OneBit:
             bits[chosen] = np.where(turned, -exact, exact)
         return BitReports(epsilons, of_length.astype(np.int64), bits)
 
-    def acceptable(self, reports: BitReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: BitReports, settings: MechanismSettings) -> BoolArray:
         """Accept reports of a known kind with exactly m bits."""
         sizes = _sizes(reports.bits.shape[1], reports.epsilons)
         known = (reports.kinds >= 0) & (reports.kinds < len(_KINDS))
         said = np.abs(reports.bits)
         return np.asarray(known & (said <= 1).all(axis=1) & (said.sum(axis=1) == sizes))
 
-    def condense(self, reports: BitReports, settings: Settings) -> LevelSums:
+    def condense(self, reports: BitReports, settings: MechanismSettings) -> LevelSums:
         """Sum the reports."""
         return _sums(reports)
 
-    def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Average the bits of each kind along each axis, and fit the preference to the means."""
         design = public_design(settings.study).rotated
         return estimate_from_means(_axis_means(all_sums(reports, _sums), design, settings), design, settings)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Coins:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> CoinSum:
         """Return the noise for an indifferent crowd with whole ballots whose reports cover all axes equally."""
         design = public_design(settings.study).rotated
         k = design.directions
@@ -217,7 +217,9 @@ class OneBit:
         fit = fit_whole(whole_ballots(settings.study), np.zeros(k), errors)
         return carried_coins(design, fit, errors)
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors:
         """Return the errors for voters with this many records each; with fewer, the clip leaves less of a score."""
         study = settings.study
         usual = study.drawing.dilemmas
@@ -247,7 +249,8 @@ def exact_bits(scores: IntArray, counts: IntArray, clip: int, of_length: BoolArr
     """
     reach = (counts * clip)[:, None]
     above, below = told_length(counts)
-    direction, length = drawn < scores + reach, drawn * below[:, None] < above[:, None] * (2 * reach)
+    direction = drawn < scores + reach
+    length = drawn * below[:, None] < above[:, None] * (2 * reach)
     return np.where(np.where(of_length[:, None], length, direction), 1, -1)
 
 
@@ -290,7 +293,7 @@ class AxisMeans:
     sizes: list[int]
 
 
-def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMeans:
+def _axis_means(sums: LevelSums, design: Design, settings: MechanismSettings) -> AxisMeans:
     """Return weighted means of the bits, with weights by the information that a voter's epsilon allows."""
     k = design.directions
     kinds = sums.levels[:, 0]
@@ -298,7 +301,7 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
     sizes = _sizes(k, epsilons)
     tanh = np.tanh(epsilons.split(sizes).values / 2)
     weights = sums.weights(k / (sizes * tanh**2), settings.equal_votes) / sizes
-    direction, length = (np.where(kinds == _KINDS.index(kind), weights, 0.0) for kind in Kind)
+    direction, length = (np.where(kinds == _KINDS.index(kind), weights, 0.0) for kind in BitKind)
 
     said, spoken = sums.mean(direction / tanh)[:k], sums.mean(direction)[k:]
     heard = spoken > 0
@@ -320,7 +323,7 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
     return AxisMeans(means, variances, together, told, told_variance, sums.voters, sorted(set(sizes.tolist())))
 
 
-def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) -> Estimate:
+def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSettings) -> Estimate:
     """Fit the preference, and separate its errors by cause."""
     errors = np.diag(means.variances)
     other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
@@ -334,7 +337,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) ->
         design.basis @ fit.mean,
         carried_coins(design, fit, errors),
         {"bits_per_report": means.sizes, "of": design.directions},
-        unknown_along(
+        uncertainty_along(
             design,
             mean=fit.mean,
             covariance=fit.covariance,
@@ -363,7 +366,7 @@ def _aside(fit: BallotFit) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(np.diag(across @ fit.stretch @ across), 0.0)), np.float64)
 
 
-def carried_coins(design: Design, fit: BallotFit, errors: FloatArray) -> Coins:
+def carried_coins(design: Design, fit: BallotFit, errors: FloatArray) -> CoinSum:
     """Propagate the variances of the flips from the clipped means to the features."""
     carried = design.basis @ fit.gain
-    return Coins(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))
+    return CoinSum(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))

@@ -25,7 +25,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, among_all
 from crowdveil.privacy.mechanisms.indifference import with_threshold
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.reports import (
     LevelSums,
     check_integers,
@@ -36,7 +36,7 @@ from crowdveil.privacy.mechanisms.reports import (
 )
 from crowdveil.privacy.mechanisms.shares import NoisyShare
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -71,7 +71,7 @@ class ChoiceReports:
 
 
 @dataclass(frozen=True)
-class ChoiceLists:
+class ChoiceFormat:
     """The wire format of ``ChoiceReports``: the public dilemmas, and a choice for each."""
 
     size: Callable[[Study, Epsilon], int]
@@ -153,7 +153,7 @@ class RandomisedResponse:
     papers = ()
     options = ("equal_votes",)
     estimates = Estimand.PREFERENCE
-    wire = ChoiceLists(lambda study, epsilon: study.drawing.dilemmas, split=False)
+    wire = ChoiceFormat(lambda study, epsilon: study.drawing.dilemmas, split=False)
     tosses_coins = True
     third_answer = True
     fits_once = False
@@ -171,27 +171,29 @@ class RandomisedResponse:
         """Return None: every choice of a ballot is reported."""
         return None
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Flip each choice at random."""
         return _flip(ballots, epsilons, noise)
 
-    def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: ChoiceReports, settings: MechanismSettings) -> BoolArray:
         """Accept reports whose choices are all +1 or -1."""
         return _all_choices(reports)
 
-    def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
+    def condense(self, reports: ChoiceReports, settings: MechanismSettings) -> ChoiceReports:
         """Return the reports unchanged: the fit needs every one."""
         return reports
 
-    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Fit one preference to everybody's choices."""
         return _pooled(unsummed(reports), settings, self.facts)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> None:
         """Return None: the noise has no simple form after the fit."""
         return
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return the errors at indifference, where a choice tells 2 / pi along each axis, less by what flips leave."""
         design = public_design(settings.study)
         told = voters * records * self._left(epsilon) ** 2
@@ -228,7 +230,7 @@ class OneChoice(RandomisedResponse):
     name = "one-choice"
     title = "Randomised response on one preselected choice a voter (or a few)"
     words = "coin tosses, by which each voter's device may turn over the one choice, or the few, that it reports"
-    wire = ChoiceLists(lambda study, epsilon: _choices_to_report(study.drawing.dilemmas, epsilon), split=True)
+    wire = ChoiceFormat(lambda study, epsilon: _choices_to_report(study.drawing.dilemmas, epsilon), split=True)
     third_answer = False
     counts_effects = False
 
@@ -240,7 +242,7 @@ class OneChoice(RandomisedResponse):
         """Return the number k of choices."""
         return _choices_to_report(study.drawing.dilemmas, epsilon)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Select the dilemmas, then flip each of their choices at random."""
         sizes = choices_to_report(ballots.counts, epsilons)
         most = int(ballots.counts.max())
@@ -255,7 +257,7 @@ class OneChoice(RandomisedResponse):
         # Rounded down, so that k choices together spend at most the voter's epsilon.
         return _flip(chosen, epsilons.split(sizes), noise)
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> None:
+    def expected_errors(self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon) -> None:
         """Return None: how far its model errs was never measured."""
         return
 
@@ -270,7 +272,7 @@ def _flip(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
     return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -choices, choices))
 
 
-def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str, str]) -> Estimate:
+def _pooled(batches: list[ChoiceReports], settings: MechanismSettings, facts: Mapping[str, str]) -> Estimate:
     """Fit all choices together, weighting each by the precision that its voter's epsilon allows.
 
     The fit is along the axes of factors, and along the remaining axes, too, if the choices are more informative about
@@ -304,9 +306,9 @@ def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], fact
     carried = design.basis @ fit.noise @ design.basis.T
     return Estimate(
         design.basis @ fit.mean,
-        Spread(tuple(map(tuple, carried.tolist()))),
+        EmpiricalNormal(tuple(map(tuple, carried.tolist()))),
         facts,
-        unknown_along(
+        uncertainty_along(
             design,
             mean=fit.mean,
             covariance=fit.covariance,
@@ -342,7 +344,7 @@ class ThreeWayResponse(RandomisedResponse):
     words = "coin tosses, by which each voter's device replaces some answers by another of the three"
     facts: Mapping[str, str] = {"weighing": "every choice counts the same"}
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Sign the dilemmas so that their first non-zero entry is positive, and replace some answers."""
         first = (ballots.dilemmas != 0).argmax(axis=1)
         signs = np.where(ballots.dilemmas[np.arange(ballots.records), first] < 0, -1, 1)
@@ -351,11 +353,11 @@ class ThreeWayResponse(RandomisedResponse):
         said = AboutYou().report(truths, ANSWERS, epsilons.repeat(ballots.counts), noise) - 1
         return ChoiceReports(epsilons, ballots.offsets, dilemmas, said)
 
-    def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: ChoiceReports, settings: MechanismSettings) -> BoolArray:
         """Accept reports whose answers are all +1, 0 or -1."""
         return np.asarray(np.logical_and.reduceat(np.abs(reports.choices) <= 1, reports.offsets[:-1]))
 
-    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Fit one preference to all completed answers, and the threshold to the share of "neither"."""
         design = public_design(settings.study)
         batches = unsummed(reports)

@@ -17,8 +17,8 @@ from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
+from crowdveil.privacy.mechanisms.group_mechanism import Grouping, GroupMechanism
 from crowdveil.privacy.mechanisms.group_scores import GroupScores
-from crowdveil.privacy.mechanisms.grouping import Grouping, GroupMechanism
 from crowdveil.privacy.mechanisms.indifference import (
     REPORTS_ONE_IN,
     central_indifference,
@@ -32,12 +32,12 @@ from crowdveil.privacy.mechanisms.mechanism import (
     DistributedMechanism,
     Loss,
     Mechanism,
-    Settings,
+    MechanismSettings,
 )
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse, ThreeWayResponse
 from crowdveil.privacy.mechanisms.reliability import central_reliability, distributed_reliability, reliability_split
-from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
+from crowdveil.privacy.mechanisms.score_release import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.shares import split_budget
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.study.study import Study
@@ -200,7 +200,7 @@ def check_answers(name: str, study: Study) -> None:
         )
 
 
-def check_options(mechanism: Mechanism, settings: Settings) -> None:
+def check_options(mechanism: Mechanism, settings: MechanismSettings) -> None:
     """Refuse a setting that the mechanism does not support, as it would have no effect."""
     for option, none in OPTIONS.items():
         if getattr(settings, option) != none and option not in mechanism.options:

@@ -31,7 +31,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
     Estimate,
-    Settings,
+    MechanismSettings,
 )
 from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, WithSideShare, split_budget
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
@@ -92,7 +92,8 @@ def reported_reliability(share: NoisyShare) -> Reliability:
     every share s that is within 1.96 of its own standard deviations of the mean (Wilson 1927); its ends are the roots
     of a quadratic.
     """
-    value, squared = share.value, _NORMAL**2
+    value = share.value
+    squared = _NORMAL**2
     bound, less = squared * share.deviation**2, squared * share.concentration
     half = (2 * value + less) / 2
     reach = math.sqrt(max(half**2 - (1 + less) * (value**2 - bound + less / 4), 0.0))
@@ -137,7 +138,7 @@ def reliability_split(loss: Epsilon) -> tuple[Epsilon, Epsilon]:
     return split_budget(loss, ONE_IN, "a preference and its reliability")
 
 
-class _AnsweredAlike:
+class _ConsistentShare:
     """The share of voters who answered consistently."""
 
     by_voter = True
@@ -154,7 +155,9 @@ class _AnsweredAlike:
         """Return the ballots: the second answer is no record."""
         return source
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+    def told(
+        self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare, voters: int, spent: Epsilon
+    ) -> Estimate:
         """Tell the reliability."""
         return replace(estimate, reliability=counted_reliability(share, voters, spent))
 
@@ -168,7 +171,7 @@ def central_reliability(inner: CentralMechanism[Any, Any]) -> WithSideShare:
     Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and the count
     is private for all of a voter's answers together (``WithSideShare``).
     """
-    return WithSideShare(inner, _AnsweredAlike())
+    return WithSideShare(inner, _ConsistentShare())
 
 
 class _Reliability:
@@ -186,7 +189,7 @@ class _Reliability:
         """Return the ballots: the second answer is no record."""
         return ballots
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+    def told(self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
         """Tell the reliability."""
         return replace(estimate, reliability=reported_reliability(share))
 

@@ -29,7 +29,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.errors import Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -74,7 +74,7 @@ class Reports:
 
 
 @dataclass(frozen=True)
-class IntegerRow:
+class IntegerFormat:
     """The wire format of ``Reports``: one field with the row."""
 
     length: Callable[[int], int]
@@ -235,8 +235,8 @@ class LevelSums:
         squares = np.array([self._sums[level][2] for level in sorted(self._sums)])
         return np.asarray(np.tensordot(weights**2, squares, axes=1))
 
-    def spread(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> Spread:
-        """Estimate the covariance of ``mean`` from the reports' spread around it (``spread_of``, from sums)."""
+    def spread(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> EmpiricalNormal:
+        """Estimate the covariance of ``mean`` from the reports' spread around it (``empirical_normal``, from sums)."""
         mean = self.mean(weights, scales)
         voters = int(self.counts.sum())
         covariance = np.zeros((len(mean), len(mean)))
@@ -246,7 +246,7 @@ class LevelSums:
             count, total, square = self._sums[level]
             crossed = scale * np.outer(total, mean)
             covariance += weight**2 * (scale**2 * square - crossed - crossed.T + count * np.outer(mean, mean))
-        return Spread(tuple(map(tuple, (covariance * (voters / max(voters - 1, 1))).tolist())))
+        return EmpiricalNormal(tuple(map(tuple, (covariance * (voters / max(voters - 1, 1))).tolist())))
 
 
 def all_sums(reports: Iterable[R | LevelSums], sums: Callable[[R], LevelSums]) -> LevelSums:

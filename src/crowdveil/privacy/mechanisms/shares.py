@@ -32,10 +32,10 @@ from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
-    DescribedAs,
     Estimate,
     Measurement,
-    Settings,
+    MechanismDescription,
+    MechanismSettings,
     measured,
 )
 from crowdveil.privacy.mechanisms.reports import influence
@@ -85,19 +85,21 @@ class ShareQuestion(Protocol):
     def rest(self, source: BallotSource) -> BallotSource:
         """Return the ballots as the mechanism sees them."""
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+    def told(
+        self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare, voters: int, spent: Epsilon
+    ) -> Estimate:
         """Return the estimate with what follows from the share added."""
 
 
 @dataclass(frozen=True)
-class _Measured(Measurement):
+class _ShareMeasurement(Measurement):
     """The mechanism's measurement, and the sum over units."""
 
     units_total: int = 0
     inner: Measurement | None = None
 
 
-class WithSideShare(DescribedAs):
+class WithSideShare(MechanismDescription):
     """A central mechanism, with a part of its epsilon spent on a share.
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, and its inputs for neighbours are
@@ -113,26 +115,30 @@ class WithSideShare(DescribedAs):
         self._inner = inner
         self._question = question
 
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Measure for the mechanism, and sum the units' numbers."""
         inner = self._inner.measure(self._question.rest(source), settings, self._question.split(loss)[0])
         counted = measured(source, self._question.tally)
-        return _Measured(inner.total, counted.voters, counted.records, units_total=int(counted.total[0]), inner=inner)
+        return _ShareMeasurement(
+            inner.total, counted.voters, counted.records, units_total=int(counted.total[0]), inner=inner
+        )
 
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
         """Release the preference, then the share."""
-        assert isinstance(measurement, _Measured)
+        assert isinstance(measurement, _ShareMeasurement)
         left, spent = self._question.split(loss)
         estimate = self._inner.release(cast(Measurement, measurement.inner), settings, left, noise)
         units = measurement.voters if self._question.by_voter else measurement.records
         share = noisy_share(measurement.units_total, units, measurement.voters, spent, noise)
         return self._question.told(estimate, settings, share, measurement.voters, spent)
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> NoiseDistribution:
         """Return the noise of the mechanism with its part of the budget."""
         return self._inner.expected_noise(settings, voters, self._question.split(loss)[0])
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return the errors of the mechanism with its part of the budget."""
         return self._inner.expected_errors(settings, voters, records, self._question.split(epsilon)[0])
 

@@ -19,9 +19,14 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
-from crowdveil.privacy.mechanisms.mechanism import DescribedAs, DistributedMechanism, Estimate, Settings
+from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters
+from crowdveil.privacy.mechanisms.mechanism import (
+    DistributedMechanism,
+    Estimate,
+    MechanismDescription,
+    MechanismSettings,
+)
 from crowdveil.privacy.mechanisms.reports import WireFormat, epsilons_of
-from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.mechanisms.shares import BitSums, NoisyShare
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
@@ -49,7 +54,7 @@ class SideQuestion(Protocol):
     def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
         """Return the ballots of the other voters, as the mechanism sees them."""
 
-    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+    def told(self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
         """Return the estimate with the answer to the question added."""
 
 
@@ -73,7 +78,7 @@ class SideReports:
 
 
 @dataclass(frozen=True)
-class SideWire:
+class SideFormat:
     """The wire format: ``preference`` holds the mechanism's report, or the question's field a bit; one is null."""
 
     inner: WireFormat[Any]
@@ -111,12 +116,12 @@ class SideWire:
 
 
 @dataclass(frozen=True)
-class _Condensed:
+class _SideSums:
     bits: BitSums
     inner: Any
 
 
-class WithSideBits(DescribedAs):
+class WithSideBits(MechanismDescription):
     """A distributed mechanism with some of its reports replaced by bits. The module docstring has the proof."""
 
     fits_once = False
@@ -127,11 +132,11 @@ class WithSideBits(DescribedAs):
     def __init__(self, inner: DistributedMechanism[Any], question: SideQuestion) -> None:
         super().__init__(inner)
         self.tosses_coins = inner.tosses_coins
-        self.wire = SideWire(inner.wire, question.field)
+        self.wire = SideFormat(inner.wire, question.field)
         self.inner = inner
         self._question = question
 
-    def scoring(self, study: Study) -> Scoring | None:
+    def scoring(self, study: Study) -> ScoringParameters | None:
         """Return the mechanism's scoring."""
         return self.inner.scoring(study)
 
@@ -139,7 +144,7 @@ class WithSideBits(DescribedAs):
         """Return the size of the mechanism's reports."""
         return self.inner.report_size(study, epsilon)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> SideReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> SideReports:
         """Draw the kind of each report, then report the bit or let the mechanism report."""
         about = noise.uniform(self._question.one_in, ballots.voters, 1)[:, 0] == 0
         bits = np.zeros(ballots.voters, np.int64)
@@ -152,22 +157,22 @@ class WithSideBits(DescribedAs):
             inner = self.inner.report(rest, settings, epsilons[others], noise)
         return SideReports(epsilons, bits, inner)
 
-    def acceptable(self, reports: SideReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: SideReports, settings: MechanismSettings) -> BoolArray:
         """Refuse what the mechanism refuses, and invalid bits."""
         good = np.abs(reports.bits) <= 1
         if reports.inner is not None:
             good[reports.bits == 0] &= self.inner.acceptable(reports.inner, settings)
         return np.asarray(good)
 
-    def condense(self, reports: SideReports, settings: Settings) -> Any:
+    def condense(self, reports: SideReports, settings: MechanismSettings) -> Any:
         """Sum the bits, and condense the rest as the mechanism does."""
         about = np.flatnonzero(reports.bits)
         inner = None if reports.inner is None else self.inner.condense(reports.inner, settings)
-        return _Condensed(BitSums.of(reports.epsilons[about], reports.bits[about]), inner)
+        return _SideSums(BitSums.of(reports.epsilons[about], reports.bits[about]), inner)
 
-    def aggregate(self, reports: Iterable[Any], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[Any], settings: MechanismSettings) -> Estimate:
         """Estimate the preference from the reports about it, and the share from the bits."""
-        parts = [one if isinstance(one, _Condensed) else self.condense(one, settings) for one in reports]
+        parts = [one if isinstance(one, _SideSums) else self.condense(one, settings) for one in reports]
         bits = sum((part.bits for part in parts), BitSums())
         inner = [part.inner for part in parts if part.inner is not None]
         topic = self._question.topic
@@ -179,12 +184,14 @@ class WithSideBits(DescribedAs):
         facts = {**estimate.facts, f"reports_about_{topic}": bits.voters}
         return self._question.told(replace(estimate, facts=facts), settings, share)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> NoiseDistribution | None:
         """Return the noise of the mechanism, given the voters who report by it."""
         speaking = np.flatnonzero(np.arange(len(epsilons)) % self._question.one_in != 0)
         return self.inner.expected_noise(settings, epsilons[speaking] if len(speaking) else epsilons)
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors | None:
         """Return the errors of the mechanism, given the voters who report by it."""
         speaking = max(voters - voters // self._question.one_in, 1)
         return self.inner.expected_errors(settings, speaking, records, epsilon)

@@ -12,10 +12,10 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
-from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, Settings
-from crowdveil.privacy.mechanisms.reports import IntegerRow, LevelSums, Reports, all_sums, influence, random_orders
+from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, MechanismSettings
+from crowdveil.privacy.mechanisms.reports import IntegerFormat, LevelSums, Reports, all_sums, influence, random_orders
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -49,18 +49,18 @@ class SubsetSelection(DistributedSociety):
     paradigms = ("vldp", "rldp")
     papers = ()
     options = ("equal_votes",)
-    wire = IntegerRow(lambda features: features, largest=1)
+    wire = IntegerFormat(lambda features: features, largest=1)
     fits_once = True
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number k of signs."""
         return subset_size(study.dimension, epsilon.value)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round to a corner, and draw the signs."""
         return self.perturb_fits(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
-    def perturb_fits(self, fits: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def perturb_fits(self, fits: FloatArray, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports from fitted preferences (one row per voter): round to a corner and draw the signs."""
         d = settings.study.dimension
         steps = to_steps(fits, settings.norm_bound)
@@ -73,17 +73,17 @@ class SubsetSelection(DistributedSociety):
             signs[rows] = _select(corner[rows], sign[rows], d, size, epsilons[rows], noise)
         return Reports(epsilons, signs)
 
-    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: Reports, settings: MechanismSettings) -> BoolArray:
         """Accept reports with exactly k signs and zeros elsewhere."""
         sizes = _subset_sizes(settings.study.dimension, reports.epsilons)
         values = reports.values
         return np.asarray((np.abs(values) <= 1).all(axis=1) & (np.abs(values).sum(axis=1) == sizes))
 
-    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+    def condense(self, reports: Reports, settings: MechanismSettings) -> LevelSums:
         """Sum the reports."""
         return _sums(reports)
 
-    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Average the unbiased estimates, weighted by the precision that their epsilons allow."""
         d = settings.study.dimension
         bound = settings.norm_bound
@@ -95,7 +95,7 @@ class SubsetSelection(DistributedSociety):
         facts = {"signs_per_report": sorted({subset_size(d, epsilon) for epsilon in levels})}
         return Estimate(sums.mean(weights, gains), sums.spread(weights, gains), facts)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> EmpiricalNormal:
         """Return the variance of the weighted mean, by symmetry the same on every coordinate."""
         d = settings.study.dimension
         levels, at = np.unique(epsilons.values, return_inverse=True)
@@ -103,7 +103,7 @@ class SubsetSelection(DistributedSociety):
             np.array([mean_squared_error(d, epsilon) for epsilon in levels.tolist()])[at] * settings.norm_bound**2 / d
         )
         weights = influence(errors, settings.equal_votes)
-        return Spread(tuple(map(tuple, (np.eye(d) * float(weights**2 @ errors)).tolist())))
+        return EmpiricalNormal(tuple(map(tuple, (np.eye(d) * float(weights**2 @ errors)).tolist())))
 
 
 def _sums(reports: Reports) -> LevelSums:

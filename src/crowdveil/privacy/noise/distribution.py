@@ -2,9 +2,9 @@
 
 Six kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
 of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known standard deviation.
-``CubeNoise``: a linear map of cube noise; ``CubeSum``: a sum of several. ``Coins``: a linear map of means of coin
-tosses. ``Spread``: a covariance matrix, estimated from reports that are already private. None depends on an exact
-record, so all may be published.
+``CubeNoise``: a linear map of cube noise; ``CubeSum``: a sum of several. ``CoinSum``: a linear map of means of coin
+tosses. ``EmpiricalNormal``: a covariance matrix, estimated from reports that are already private. None depends on an
+exact record, so all may be published.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ class CubeNoise:
 
     def deviation(self, direction: FloatArray) -> float:
         """Return the standard deviation along a direction."""
-        weights, k = self.matrix.T @ direction, self.matrix.shape[1]
+        weights = self.matrix.T @ direction
+        k = self.matrix.shape[1]
         return self.scale * math.sqrt(float(weights @ weights) * (k + 1) * (k + 2) / 3)
 
     def characteristic(self, direction: FloatArray, points: FloatArray) -> FloatArray:
@@ -193,7 +194,8 @@ class CubeNoise:
         Given R it is the product of sin(w_j R t) / (w_j R t). The mean over R uses Gauss-Laguerre quadrature.
         """
         weights = np.abs(self.matrix.T @ direction) * self.scale
-        used, shape = weights[weights > ROUNDING * np.max(weights, initial=0.0)], len(weights)
+        used = weights[weights > ROUNDING * np.max(weights, initial=0.0)]
+        shape = len(weights)
         radii, masses = _radii(shape)
         phases = np.outer(radii, points)
         product = np.ones_like(phases)
@@ -389,7 +391,7 @@ class _NormalBars:
 
 
 @dataclass(frozen=True)
-class Coins(_NormalBars):
+class CoinSum(_NormalBars):
     """A linear map of sums of independent coin tosses, with known upper bounds on the variances.
 
     A coin that shows +s or -s, whatever its odds, has a centred moment generating function of at most
@@ -414,7 +416,7 @@ class Coins(_NormalBars):
 
 
 @dataclass(frozen=True)
-class Spread(_NormalBars):
+class EmpiricalNormal(_NormalBars):
     """A normal approximation whose covariance was estimated from the (already private) reports themselves.
 
     It covers the noise and the differences between voters together, so it is wider than the noise alone. It
@@ -449,12 +451,12 @@ def _reach(below: Callable[[float], float], deviation: float, confidence: float)
     return float(brentq(lambda margin: below(margin) - target, 0, 40 * deviation, xtol=1e-7 * deviation))
 
 
-def spread_of(estimates: FloatArray, weights: FloatArray) -> Spread:
+def empirical_normal(estimates: FloatArray, weights: FloatArray) -> EmpiricalNormal:
     """Estimate the covariance of the weighted mean of independent estimates (rows) from their spread around it."""
     voters = len(weights)
     centred = weights[:, None] * (estimates - weights @ estimates)
     covariance = centred.T @ centred * (voters / max(voters - 1, 1))
-    return Spread(tuple(map(tuple, covariance.tolist())))
+    return EmpiricalNormal(tuple(map(tuple, covariance.tolist())))
 
 
 def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
@@ -481,8 +483,8 @@ def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
                 raise ValueError("a sum of cube noises needs at least one")
             return CubeSum(tuple(part for part in parts if isinstance(part, CubeNoise)))
         case "coins":
-            return Coins(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
+            return CoinSum(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
         case "spread":
-            return Spread(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
+            return EmpiricalNormal(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
         case other:
             raise ValueError(f"unknown kind of noise {other!r}")

@@ -75,7 +75,7 @@ class FloatNoiseForExperiments:
 _SEED = 1
 
 
-class Kind(StrEnum):
+class NoiseLaw(StrEnum):
     """The two laws of additive noise, by the norm that their theorem measures neighbours in."""
 
     LAPLACE = "laplace"
@@ -84,21 +84,21 @@ class Kind(StrEnum):
     def distance(self, difference: IntArray) -> IntArray:
         """Measure rows: the sum of magnitudes for Laplace noise, the largest one for the cube."""
         size = np.abs(difference)
-        return np.asarray(size.sum(axis=-1) if self is Kind.LAPLACE else size.max(axis=-1), np.int64)
+        return np.asarray(size.sum(axis=-1) if self is NoiseLaw.LAPLACE else size.max(axis=-1), np.int64)
 
 
 @dataclass(frozen=True)
 class NoiseRequest:
     """A request for noise: enough to cover neighbours that far apart, at that epsilon."""
 
-    kind: Kind
+    kind: NoiseLaw
     sensitivity: int
     epsilon: Epsilon
     columns: int
 
     def draw(self, noise: Noise, rows: int) -> IntArray:
         """Draw the same noise many times over."""
-        make = noise.laplace if self.kind is Kind.LAPLACE else noise.cube
+        make = noise.laplace if self.kind is NoiseLaw.LAPLACE else noise.cube
         return make(self.sensitivity, Epsilons.same(self.epsilon, rows), self.columns)
 
 
@@ -124,11 +124,11 @@ class SilentNoise:
 
     def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return zeros."""
-        return self._note(Kind.LAPLACE, sensitivity, epsilons, columns)
+        return self._note(NoiseLaw.LAPLACE, sensitivity, epsilons, columns)
 
     def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return zeros."""
-        return self._note(Kind.CUBE, sensitivity, epsilons, columns)
+        return self._note(NoiseLaw.CUBE, sensitivity, epsilons, columns)
 
     def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
         """Return zeros."""
@@ -143,7 +143,7 @@ class SilentNoise:
         """Draw, always the same."""
         return self._choices.uniform(below, rows, columns)
 
-    def _note(self, kind: Kind, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
+    def _note(self, kind: NoiseLaw, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         self.requests += [NoiseRequest(kind, sensitivity, epsilon, columns) for epsilon in epsilons.distinct]
         return self._given(len(epsilons), columns)
 

@@ -34,7 +34,7 @@ from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.expected_errors import CROWD, ExpectedErrors
-from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed, recommended
 from crowdveil.study.study import Study
 
@@ -43,7 +43,7 @@ AGREEMENT = 0.75
 _LOOKED_AT = 4000
 """Dilemmas of the public sample used for averages."""
 _FIRST_DOUBT = 0.1
-"""Approximate relative error of a first step's guess, due to clipping and to the dilemmas."""
+"""Approximate relative error of a first step's estimate, due to clipping and to the dilemmas."""
 _BAR = 0.95
 _SEED = 20_190_607
 
@@ -224,7 +224,7 @@ class _CrowdErrors:
 
 def _expected_errors(name: str, study: Study, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
     """Ask the mechanism; the study's generator draws the dilemmas of a poll, and a file's are less well known."""
-    settings = Settings(study, study.norm_bound, drawn=name in DISTRIBUTED)
+    settings = MechanismSettings(study, study.norm_bound, drawn=name in DISTRIBUTED)
     mechanism = central(name, study) if name in CENTRAL else distributed(name, study)
     errors = mechanism.expected_errors(settings, voters, records, epsilon)
     if errors is None:
@@ -236,7 +236,7 @@ def _bars(study: Study, errors: _CrowdErrors) -> dict[str, float | None]:
     """Return the expected bar of each factor, or None if it spans all possible values."""
     crowd = errors.crowd
     k, basis = crowd.design.directions, crowd.design.basis
-    unknown = unknown_along(
+    unknown = uncertainty_along(
         crowd.design,
         mean=np.zeros(k),
         covariance=np.eye(k),
@@ -291,7 +291,7 @@ def _decided(errors: _CrowdErrors, certainty: float) -> float:
         bias = bias + np.abs(rest) @ doubts[k:]
         squares = squares + np.square(rest).sum(axis=1)
     else:
-        unknown = unknown_along(
+        unknown = uncertainty_along(
             crowd.design,
             mean=np.zeros(k),
             covariance=np.eye(k),

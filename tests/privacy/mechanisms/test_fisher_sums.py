@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.scoring_step import Step
-from crowdveil.privacy.mechanisms.score_sums import (
+from crowdveil.estimation.scoring_step import ScoringStep
+from crowdveil.privacy.mechanisms.fisher_sums import (
     SCORE_STEPS,
     SENSITIVITY,
     SQUARE_REACH,
@@ -40,7 +40,7 @@ def ballots(*voters):
 
 
 def step(by_voter, start=START):
-    return Step.at(start, SAMPLE, SCATTER if by_voter else None, 2.0)
+    return ScoringStep.at(start, SAMPLE, SCATTER if by_voter else None, 2.0)
 
 
 def all_sums(by_voter, crowd, start=NOWHERE):
@@ -178,7 +178,7 @@ def test_step_sums_against_numpy(by_voter):
 def test_batches_in_any_order_give_the_same_bits(by_voter):
     whole = next(simulate_crowd(MACHINE, 40, np.random.default_rng(3)))
     design = public_design(MACHINE)
-    at = Step.at(np.full(9, 0.2), design.sample.head(2000), SCATTER if by_voter else None, 3.0)
+    at = ScoringStep.at(np.full(9, 0.2), design.sample.head(2000), SCATTER if by_voter else None, 3.0)
 
     def sums(some):
         first = first_sums(design.mixed_basis, 0.3, by_voter, by_voter, some)

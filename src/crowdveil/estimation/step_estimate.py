@@ -1,6 +1,6 @@
 """The current estimate of a crowd's preference after some noisy steps, and its uncertainty.
 
-The first step measures mean scores at a preference of zero and fits a guess to them, including its size
+The first step measures mean scores at a preference of zero and fits a preference to them, including its size
 (``clipped_means`` for voters, ``moments`` for records). Each further step (``scoring_step``) measures its error.
 """
 
@@ -17,7 +17,7 @@ from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, fit_clipped_m
 from crowdveil.estimation.design import AxisSample, Design
 from crowdveil.estimation.moments import Belief, fit_scores
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
-from crowdveil.estimation.scoring_step import Step, clip_in_deviations, doubted, widened
+from crowdveil.estimation.scoring_step import ScoringStep, clip_in_deviations, doubted, widened
 
 DESIGN_DEVIATION = 0.3
 """Prior relative standard deviation of the mean square along an axis from that of the public design."""
@@ -35,7 +35,7 @@ _LOOKED_AT = 4000
 
 
 @dataclass(frozen=True)
-class Units:
+class UnitCounts:
     """The units of a crowd: voters, whose ballots may have any length, or records. Public."""
 
     by_voter: bool
@@ -74,7 +74,7 @@ def most_alike(directions: int) -> float:
 
 
 @dataclass(frozen=True)
-class Guess:
+class StepEstimate:
     """A preference along the axes after some steps, with all that later steps need."""
 
     belief: Belief
@@ -102,12 +102,12 @@ class Guess:
         """Variance of a voter's mean score relative to that of a record's score."""
         return None if self.inverse_length is None else loudness(self.inverse_length)
 
-    def records(self, units: Units) -> int:
+    def records(self, units: UnitCounts) -> int:
         """Return the number of records; for voters an estimate, rarely too high, as mean(1 / n) >= 1 / mean(n)."""
         return units.count if self.inverse_length is None else round(units.voters / max(self.inverse_length, _LEAST))
 
-    def widened(self, design: Design) -> Guess:
-        """Return the guess extended to every direction of a design."""
+    def widened(self, design: Design) -> StepEstimate:
+        """Return the estimate extended to every direction of a design."""
         left_out = design.rest.shape[1]
         ratios = self.sample.mean_squares / design.sample.mean_squares
         sample = design.whole.sample.stretched(np.concatenate([ratios, np.ones(left_out)]))
@@ -119,7 +119,7 @@ class Guess:
             design=np.concatenate([self.design, unbought]),
         )
 
-    def step(self, noise: float, rest_noise: float) -> Step:
+    def step(self, noise: float, rest_noise: float) -> ScoringStep:
         """Plan the next step, whose noise will have these standard deviations, in units of the clip."""
         left_out = self.sample.left_out
         priors = prior_deviation(len(self.belief.mean) - left_out), rest_deviation(left_out)
@@ -127,10 +127,12 @@ class Guess:
             clip_in_deviations(each, self.scatter, prior)
             for each, prior in zip((noise, rest_noise), priors, strict=True)
         )
-        return Step.at(self.belief.mean, self.sample.head(_LOOKED_AT), self.scatter, near, rest)
+        return ScoringStep.at(self.belief.mean, self.sample.head(_LOOKED_AT), self.scatter, near, rest)
 
-    def after(self, step: Step, units: Units, score: FloatArray, noise: FloatArray, told: float | None) -> Guess:
-        """Return the guess after a step, given its noisy mean score and the variances of the noise.
+    def after(
+        self, step: ScoringStep, units: UnitCounts, score: FloatArray, noise: FloatArray, told: float | None
+    ) -> StepEstimate:
+        """Return the estimate after a step, given its noisy mean score and the variances of the noise.
 
         ``told`` is the released sampling variance of the mean score, averaged over the axes. If it was not released,
         a public bound takes its place.
@@ -193,8 +195,8 @@ class ClipEffect:
         return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, design * fitted.mean)
 
 
-def voters_guess(
-    units: Units,
+def estimate_from_voters(
+    units: UnitCounts,
     clip: float,
     sample: AxisSample,
     design: FloatArray,
@@ -204,8 +206,8 @@ def voters_guess(
     ballot_length: int,
     *,
     last: bool,
-) -> Guess:
-    """Guess from voters' clipped means with noise of this variance, and from the mean of 1 / n with its variance.
+) -> StepEstimate:
+    """Estimate from voters' clipped means with noise of this variance, and from the mean of 1 / n with its variance.
 
     That variance is infinite if the lengths were not released. ``last`` means that no further step follows.
     """
@@ -219,7 +221,7 @@ def voters_guess(
     fit = fit_clipped_means(voters, means, errors, inverse_length, ballot_length, last=last)
     long = float(np.linalg.norm(fit.center))
     stretched = math.sqrt(float(np.trace(fit.stretch))) / max(long, _SHORTEST)
-    return Guess(
+    return StepEstimate(
         effect.believed(Belief(fit.mean, fit.covariance), design),
         fit.center,
         fit.gain,
@@ -233,10 +235,10 @@ def voters_guess(
     )
 
 
-def records_guess(
-    units: Units, clip: float, sample: AxisSample, design: FloatArray, means: FloatArray, noise: float
-) -> Guess:
-    """Guess from the clipped means of records with noise of this variance."""
+def estimate_from_records(
+    units: UnitCounts, clip: float, sample: AxisSample, design: FloatArray, means: FloatArray, noise: float
+) -> StepEstimate:
+    """Estimate from the clipped means of records with noise of this variance."""
     looked_at = sample.head(_LOOKED_AT)
     variances = np.square(np.clip(looked_at.mixed / clip, -1.0, 1.0)).mean(axis=0)
     sampling = units.sampling(variances, 1.0, most_alike(len(means)))
@@ -249,7 +251,7 @@ def records_guess(
         return mean, inflated * derivative
 
     fit = fit_scores(expected, means, np.diag(noise + likely), Belief.before(len(means)))
-    return Guess(
+    return StepEstimate(
         effect.believed(Belief(fit.mean, fit.covariance), design),
         fit.center,
         fit.gain,

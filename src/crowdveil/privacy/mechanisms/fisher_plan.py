@@ -20,7 +20,7 @@ from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.scoring_step import clip_in_deviations
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon
-from crowdveil.privacy.mechanisms.scores import cube_variance
+from crowdveil.privacy.mechanisms.integer_scores import cube_variance
 from crowdveil.study.study import Study
 
 _LENGTHS = 12
@@ -61,7 +61,7 @@ matters."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class FisherPlan:
     """The allocation of a budget. Public. The epsilons add up to the whole."""
 
     first: Epsilon
@@ -106,7 +106,7 @@ class Plan:
         return max(_NEAREST_CLIP * unit, min(allowed / self.first_noise, furthest))
 
     @classmethod
-    def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
+    def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> FisherPlan:
         """Choose a plan by loudness."""
         directions = design.directions
         left_out = design.rest.shape[1]

@@ -41,7 +41,7 @@ _HALVINGS = 20
 
 
 @dataclass(frozen=True)
-class Unknown:
+class Uncertainty:
     """The posterior of a crowd's preference along k axes, its unshrunk estimate, and the errors of that."""
 
     basis: FloatArray
@@ -187,7 +187,7 @@ class Unknown:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], dimension: int) -> Unknown:
+    def from_dict(cls, data: Mapping[str, Any], dimension: int) -> Uncertainty:
         """Read the fields of a release file, and check that they are consistent."""
         arrays = {
             name: np.array(data[name], np.float64)
@@ -235,7 +235,8 @@ def _covering(reach: float, moved: float, confidence: float) -> float:
     two_sided = normal.inv_cdf((1 + confidence) / 2)
     deviation = reach / two_sided
     bias = moved / deviation
-    low, high = max(two_sided, bias + normal.inv_cdf(confidence)), bias + two_sided
+    low = max(two_sided, bias + normal.inv_cdf(confidence))
+    high = bias + two_sided
     if bias > _FAR:
         return low * deviation
     for _ in range(_HALVINGS):
@@ -250,7 +251,7 @@ def _covering(reach: float, moved: float, confidence: float) -> float:
 ERROR_BAR = 0.95
 
 
-def intervals(unknown: Unknown, noise: NoiseDistribution, directions: FloatArray, *, left_out: bool) -> FloatArray:
+def intervals(unknown: Uncertainty, noise: NoiseDistribution, directions: FloatArray, *, left_out: bool) -> FloatArray:
     """Return the ends of the interval along each direction (rows), truncated to the range of possible margins.
 
     With ``left_out``, the intervals cover the directions that factors leave out, too.

@@ -13,7 +13,7 @@ from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Mechanism, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Mechanism, MechanismSettings
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
@@ -38,7 +38,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class GroupOf:
+class GroupSource:
     """The voters of one group, or of several, as a crowd."""
 
     source: BallotSource
@@ -99,11 +99,11 @@ class GroupMechanism(Mechanism, Protocol):
     def what_is_left(self, loss: Epsilon) -> str | None:
         """Return in words what hiding the groups leaves of the information; None if an aggregator knows them."""
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+    def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> NoiseDistribution:
         """Return the noise of one group's estimate, if all have the same size."""
 
     def prepare(
-        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int
+        self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise, smallest: int
     ) -> Callable[[], list[GroupEstimate]]:
         """Do everything that needs no noise, and return a function that does the rest.
 

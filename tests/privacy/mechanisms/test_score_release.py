@@ -16,10 +16,8 @@ from crowdveil.estimation.design import GRID
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.tilted_design import moment_count
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms import score as score_module
-from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
-from crowdveil.privacy.mechanisms.scores import (
+from crowdveil.privacy.mechanisms import score_release as score_module
+from crowdveil.privacy.mechanisms.integer_scores import (
     DISAGREEMENT,
     RECORD_CLIP,
     RECORD_SENSITIVITY,
@@ -27,6 +25,8 @@ from crowdveil.privacy.mechanisms.scores import (
     record_moments,
     record_scores,
 )
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
+from crowdveil.privacy.mechanisms.score_release import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
@@ -84,7 +84,7 @@ def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_repor
     epsilons = Epsilons.of_millionths(np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000]))
     sizes = coordinates_to_report(record_axes(ballots.study), ballots.counts, epsilons)
     assert len(set(sizes.tolist())) > 1
-    reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0, drawn=True), epsilons, noise)
+    reports = ScoreRelease().report(ballots, MechanismSettings(ballots.study, 2.0, drawn=True), epsilons, noise)
     assert sorted(noise.asked) == sorted(
         ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
@@ -111,7 +111,7 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
         score_module, "fit_mean_scores", lambda *given, **k: seen.update(scores=given[1]) or original(*given, **k)
     )
     voter = crowd(voters=1).take(np.zeros(6, np.int64))
-    public = Settings(voter.study, 2.0, drawn=True)
+    public = MechanismSettings(voter.study, 2.0, drawn=True)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
     exact = record_scores(voter)[0] / (8 * RECORD_CLIP)
@@ -166,7 +166,7 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 
     def reports(record):
         many = one_voter(study, [record]).take(np.zeros(copies, np.int64))
-        made = ScoreRelease().report(many, Settings(study, 2.0, drawn=True), epsilons, BulkNoise())
+        made = ScoreRelease().report(many, MechanismSettings(study, 2.0, drawn=True), epsilons, BulkNoise())
         return np.take_along_axis(made.values, np.argsort(~made.reported, axis=1, kind="stable"), axis=1)[
             :, : int(made.reported.sum(axis=1)[0])
         ]
@@ -206,7 +206,7 @@ def test_moments_tell_of_dilemmas_and_nothing_of_choices():
 
 def of_a_file(voters=4000, epsilon=1):
     ballots = crowd(voters)
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     reports = ScoreRelease().report(ballots, settings, Epsilons.same(epsilon, voters), BulkNoise())
     return ballots, settings, reports
 
@@ -224,7 +224,7 @@ def test_of_a_file_three_reports_in_twenty_are_about_its_dilemmas():
 @pytest.mark.parametrize(("axes", "told"), [(12, 12 + 66), (13, 13)])
 def test_of_very_many_axes_only_the_squares_are_told(axes, told):
     ballots = synthetic_crowd(400, 2, axes, np.random.default_rng(2)).ballots
-    settings = Settings(ballots.study, 2.0)
+    settings = MechanismSettings(ballots.study, 2.0)
     epsilons = Epsilons.of_millionths(np.full(400, MICRO))
     reports = ScoreRelease().report(ballots, settings, epsilons, FloatNoiseForExperiments(3))
     assert reports.reported.shape == (400, axes + told)
@@ -252,7 +252,7 @@ def test_wherever_a_file_differs_from_the_generator_its_preference_is_found():
     truth = crowd_preference(file, weighting="choices", directions=design.basis).coordinates
     errors = {}
     for drawn in (False, True):
-        settings = Settings(MACHINE, MACHINE.norm_bound, drawn=drawn)
+        settings = MechanismSettings(MACHINE, MACHINE.norm_bound, drawn=drawn)
         reports = ScoreRelease().report(file, settings, Epsilons.same(10, file.voters), FloatNoiseForExperiments(8))
         estimate = ScoreRelease().aggregate([reports], settings)
         errors[drawn] = np.linalg.norm(estimate.unknown.center - truth)

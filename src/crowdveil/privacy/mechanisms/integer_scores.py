@@ -32,7 +32,7 @@ DISAGREEMENT = 0.15
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoringParameters:
     """The parameters that a device needs to score its voter's records. Privacy does not depend on them."""
 
     axes: IntArray

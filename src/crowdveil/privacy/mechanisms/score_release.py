@@ -21,7 +21,17 @@ from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, moment_variance, tilted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, noise_of_reports
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
+from crowdveil.privacy.mechanisms.integer_scores import (
+    DISAGREEMENT,
+    RECORD_CLIP,
+    RECORD_SENSITIVITY,
+    ScoringParameters,
+    cube_variance,
+    expected_square,
+    record_moments,
+    record_scores,
+)
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.reports import (
     LARGEST,
     LevelSums,
@@ -34,17 +44,7 @@ from crowdveil.privacy.mechanisms.reports import (
     winsorised,
     within_reach,
 )
-from crowdveil.privacy.mechanisms.scores import (
-    DISAGREEMENT,
-    RECORD_CLIP,
-    RECORD_SENSITIVITY,
-    Scoring,
-    cube_variance,
-    expected_square,
-    record_moments,
-    record_scores,
-)
-from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -75,7 +75,7 @@ class ScoreReports:
         return np.column_stack([self.epsilons.micro, self.counts, self.reported.astype(np.int64), self.values])
 
 
-class Coordinates:
+class ScoreFormat:
     """The wire format of ``ScoreReports``: the coordinates, and the noisy scores there."""
 
     fields = frozenset({"records", "coordinates", "values"})
@@ -133,7 +133,7 @@ class ScoreRelease:
     papers = ()
     options = ("equal_votes", "robust")
     estimates = Estimand.PREFERENCE
-    wire = Coordinates()
+    wire = ScoreFormat()
     tosses_coins = False
     third_answer = True
     fits_once = False
@@ -141,17 +141,17 @@ class ScoreRelease:
     by_group = True
     counts_effects = False
 
-    def scoring(self, study: Study) -> Scoring:
+    def scoring(self, study: Study) -> ScoringParameters:
         """Return the axes of records, and the clip of a record."""
         axes = record_axes(study)
-        return Scoring(axes.axes, axes.design.units, RECORD_CLIP)
+        return ScoringParameters(axes.axes, axes.design.units, RECORD_CLIP)
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number m of coordinates."""
         counts = np.array([study.drawing.dilemmas])
         return int(coordinates_to_report(record_axes(study), counts, Epsilons.same(epsilon, 1))[0])
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
+    def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates and add the noise."""
         axes = record_axes(settings.study)
         blocks = _blocks(axes, settings)
@@ -168,13 +168,14 @@ class ScoreRelease:
             order = random_orders(len(speaking), len(block), noise)
             for size in np.unique(sizes).tolist():
                 of_size = np.flatnonzero(sizes == size)
-                rows, chosen = speaking[of_size], block[order[of_size, :size]]
+                rows = speaking[of_size]
+                chosen = block[order[of_size, :size]]
                 drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], size)
                 reported[rows[:, None], chosen] = True
                 values[rows[:, None], chosen] = exact[rows[:, None], chosen] + drawn
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
-    def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: ScoreReports, settings: MechanismSettings) -> BoolArray:
         """Refuse a wrong number of coordinates, and scores beyond the reach of the noise."""
         axes = record_axes(settings.study)
         largest = reports.counts * RECORD_CLIP
@@ -187,11 +188,11 @@ class ScoreRelease:
         near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms)
         return np.asarray(known & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
-    def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
+    def condense(self, reports: ScoreReports, settings: MechanismSettings) -> ScoreReports | LevelSums:
         """Sum the reports, unless they are to be Winsorised."""
         return reports if settings.robust else _sums(reports, record_axes(settings.study))
 
-    def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Compute the mean score of a record along each axis, and fit the preference to these means."""
         axes = record_axes(settings.study)
         batches = list(reports)
@@ -217,9 +218,9 @@ class ScoreRelease:
             facts["robust"] = settings.robust
         return Estimate(
             design.basis @ likely.mean,
-            Spread(tuple(map(tuple, noise.tolist()))),
+            EmpiricalNormal(tuple(map(tuple, noise.tolist()))),
             facts,
-            unknown_along(
+            uncertainty_along(
                 design,
                 mean=likely.mean,
                 covariance=likely.covariance,
@@ -231,7 +232,7 @@ class ScoreRelease:
             ),
         )
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
+    def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> EmpiricalNormal:
         """Return the noise of the estimate for an indifferent crowd that answers every dilemma of a ballot."""
         axes = record_axes(settings.study)
         design = axes.design
@@ -241,9 +242,11 @@ class ScoreRelease:
         covariance = np.eye(design.directions) * variance / (1.0 if settings.drawn else np.mean(_SUBJECTS == 0))
         fit = fit_mean_scores(axes, np.zeros(design.directions), covariance)
         carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
-        return Spread(tuple(map(tuple, carried.tolist())))
+        return EmpiricalNormal(tuple(map(tuple, carried.tolist())))
 
-    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+    def expected_errors(
+        self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+    ) -> ExpectedErrors:
         """Return the errors for voters with this many records each, whose mean scores have another variance."""
         study = settings.study
         axes = record_axes(study)
@@ -263,7 +266,7 @@ _SUBJECTS = np.repeat([0, 1, 2], [20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, S
 """Subject of each of twenty reports: choices, the squares of dilemmas, or their products."""
 
 
-def _blocks(axes: RecordAxes, settings: Settings) -> list[IntArray]:
+def _blocks(axes: RecordAxes, settings: MechanismSettings) -> list[IntArray]:
     """Return the columns that a report chooses its coordinates from, for each subject."""
     k = axes.design.directions
     choices = np.arange(k)
@@ -283,7 +286,8 @@ def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
         rows = np.flatnonzero(of_dilemmas == (subject == _DILEMMAS))
         if len(rows) == 0:
             continue
-        reported, counts = reports.reported[rows, columns], reports.counts[rows]
+        reported = reports.reported[rows, columns]
+        counts = reports.counts[rows]
         sizes = reported.sum(axis=1)
         levels = np.stack([np.full(len(rows), subject), sizes, counts, reports.epsilons.micro[rows]], axis=1)
         spoken_for = reported * (RECORD_CLIP * counts)[:, None]
@@ -291,7 +295,7 @@ def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
     return total
 
 
-def _dilemmas(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> TiltedDesign:
+def _dilemmas(sums: LevelSums, felt: LevelSums, settings: MechanismSettings, axes: RecordAxes) -> TiltedDesign:
     """Tilt the study's design toward the reports about dilemmas; without any, the prior remains."""
     columns = moment_count(axes.design.directions)
     if not len(sums.counts):
@@ -315,7 +319,7 @@ class _RecordMeans:
 def _record_means(
     sums: LevelSums,
     felt: LevelSums,
-    settings: Settings,
+    settings: MechanismSettings,
     axes: RecordAxes,
     variance: float | None = None,
 ) -> _RecordMeans:
@@ -358,7 +362,9 @@ def _record_means(
     return _RecordMeans(scores, noise + (1 - share) * differing, share * differing, max(int(times.min()) - 1, 1))
 
 
-def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes) -> tuple[ScoreReports, ScoreReports]:
+def _pulled_in(
+    batches: list[ScoreReports], settings: MechanismSettings, axes: RecordAxes
+) -> tuple[ScoreReports, ScoreReports]:
     """Return all reports with Winsorised mean scores along each axis, and the same with pseudo-values."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     counts, reported, values = (

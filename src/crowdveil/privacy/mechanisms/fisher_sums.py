@@ -18,7 +18,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.probit import mills
-from crowdveil.estimation.scoring_step import Step
+from crowdveil.estimation.scoring_step import ScoringStep
 
 SCORE_STEPS = 2**20
 SENSITIVITY = 2 * SCORE_STEPS
@@ -45,7 +45,7 @@ def square_sums(basis: FloatArray, by_voter: bool, ballots: Ballots) -> IntArray
     return total
 
 
-def step_sums(mixed: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
+def step_sums(mixed: FloatArray, step: ScoringStep, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
     """Sum the scores at a step's start, in units of its clips, and with ``spread`` a measure of their scatter.
 
     By voter, that measure is the mean over the axes of factors of the squares of her clipped mean scores. By record, it
