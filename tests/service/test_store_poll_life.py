@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import delete, func, select, text
 from tests.service.voters import ballot_row, poll, report_row
 
-from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import Status
-from crowdveil.service.poll import poll_from_dict
+from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service, destroy_due
 from crowdveil.service.settings import Settings
 from crowdveil.service.store import schema
 from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
+from crowdveil.service.store.batches import OpenedReport
 from crowdveil.service.store.polls import MOST_WAITING, OF_A_POLL, OPENED, STARTED
 from crowdveil.service.store.store import Store, open_store
 from crowdveil.service.store.submissions import RefusalCount
@@ -144,6 +147,89 @@ def test_polls_are_locked_by_name_also_where_only_refusals_are_counted(store: St
             holding.execute(text(lock.format("b", "NOWAIT")))  # Nobody who waits for "a" has locked "b".
         assert stored.result() == [Status.STORED]
     assert store.submissions.refusals("a") == [RefusalCount(TODAY, "malformed", 1)]
+
+
+RELAYED = poll_from_dict(
+    {
+        "name": "gone",
+        "study": "kidney",
+        "paradigm": "vldp",
+        "levels": {"only": "1"},
+        "mechanism": "one-bit",
+        "relay": "https://relay.example",
+        "batch": 1000,
+    }
+)
+
+
+def count_steps(store: Store) -> None:
+    for name in ("gone", "stays"):
+        store.steps.count(name, OPENED, TODAY)
+    store.steps.write(TODAY)
+
+
+WRITERS: dict[str, tuple[HostedPoll, Callable[[Store], object]]] = {
+    "steps": (poll("gone"), count_steps),
+    "batch": (
+        RELAYED,
+        lambda store: store.batches.put(RELAYED, "ab" * 16, 1, [OpenedReport("cd" * 32, "{}")], Counter(), TODAY),
+    ),
+    "relay's key": (RELAYED, lambda store: store.batches.pin_relay_key("gone", "key")),
+    "links": (poll("gone", entry="links"), lambda store: store.submissions.create_links("gone", 3)),
+    "release": (poll("gone"), lambda store: store.releases.put("gone", store.releases.all("stays")[0].read(), TODAY)),
+    "account": (poll("gone", "vlcp"), lambda store: store.releases.account("gone")),
+    "deletion": (poll("gone"), lambda store: store.polls.delete("gone")),
+}
+"""What may be written to a poll that was there a moment ago; all but steps, which nobody waits for, are refused."""
+
+
+def check_writer(writer: str, store: Store, write: Callable[[], object]) -> None:
+    if writer == "steps":
+        write()
+        assert store.steps.reached("stays", TODAY) == {OPENED: 1}
+        assert store.steps.reached("gone", TODAY) == {}
+    else:
+        with pytest.raises(Refusal, match="there is no poll 'gone' any more") as refused:
+            write()
+        assert refused.value.reason is Reason.UNKNOWN_POLL
+    assert sum(store.polls.contents("gone").values()) == 0
+
+
+def open_two(store: Store, asked: HostedPoll) -> None:
+    other = poll("stays")
+    for one in (asked, other):
+        store.polls.add(one)
+    store.submissions.put([report_row(other, number) for number in range(3)], TODAY)
+    make_release(store, "stays", TODAY)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_written_to_a_poll_deleted_elsewhere_is_refused_in_one_line(writer: str, store: Store) -> None:
+    asked, write = WRITERS[writer]
+    open_two(store, asked)
+    known = {"gone": store.polls.known("gone")}
+    store.polls.delete("gone")
+    store.polls._known.update(known)  # As in another process, which has not heard of it.
+    check_writer(writer, store, lambda: write(store))
+
+
+@pytest.mark.parametrize("new_address", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("writer", [name for name in WRITERS if name != "account"])
+def test_who_writes_to_a_poll_waits_for_its_deletion(writer: str, store: Store) -> None:
+    asked, write = WRITERS[writer]
+    open_two(store, asked)
+    assert store.polls.known("gone") == asked
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as other, store.database.engine.connect() as deleting:
+        with deleting.begin():
+            deleting.execute(text("SELECT id FROM poll WHERE id = 'gone' FOR UPDATE"))
+            written = other.submit(write, store)
+            while not deleting.execute(waiting).scalar_one():
+                assert not written.done()
+            for table in OF_A_POLL:
+                deleting.execute(delete(table).where(table.c.poll == "gone"))
+            deleting.execute(delete(schema.poll).where(schema.poll.c.id == "gone"))
+        check_writer(writer, store, written.result)
 
 
 def test_exact_answers_are_destroyed_on_their_day_and_releases_stay(address: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from crowdveil.protocol.relay import Acknowledgement, KeyConfiguration, address_
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database, rows_at_once
-from crowdveil.service.store.polls import Polls
+from crowdveil.service.store.polls import Polls, lock
 from crowdveil.service.store.submissions import count_refusals
 from crowdveil.study.plain_data import canonical_json
 
@@ -86,6 +86,7 @@ class Batches:
         """Store the public key of a poll's relay permanently, unless one is stored already; return the stored key."""
         table = schema.relay_key
         with self.database.writing() as connection:
+            lock(connection, name)
             unknown = update(table).where(table.c.poll == name, table.c.relay_key.is_(None))
             connection.execute(unknown.values(relay_key=key))
             return str(connection.scalar(select(table.c.relay_key).where(table.c.poll == name)))
@@ -116,7 +117,7 @@ class Batches:
         order, which says nothing about who sent it or when.
         """
         with self.database.writing() as connection:
-            connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == poll.name).with_for_update())
+            lock(connection, poll.name)
             if (before := _acknowledged(connection, poll.name, id)) is not None:
                 return before
             new = _not_seen(connection, poll.name, opened)

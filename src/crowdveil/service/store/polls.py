@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import new_private_key
@@ -28,6 +28,34 @@ OF_A_POLL = tuple(
 OPENED, STARTED = "opened", "started"
 """Steps that the server counts: opening the voter's page, and drawing dilemmas. The page reports the later steps."""
 MOST_WAITING = 100
+# Built once: at thousands of reports per second, building it each time would cost too much.
+_LOCK: Select[Any] = (
+    select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot)
+    .where(schema.poll.c.id == bindparam("poll_id"))
+    .with_for_update()
+)
+
+
+def lock_if_there(connection: Connection, name: str) -> Row[Any] | None:
+    """Lock a poll, so that nobody else writes to it or deletes it before the transaction ends; None if there is none.
+
+    Everybody who writes to a poll calls this first, and for several polls in the order of their names, so that no two
+    transactions wait for each other.
+    """
+    return connection.execute(_LOCK, {"poll_id": name}).one_or_none()
+
+
+def lock(connection: Connection, name: str) -> Row[Any]:
+    """Lock a poll; refuse if there is none, for it may have been deleted since it was looked up."""
+    locked = lock_if_there(connection, name)
+    if locked is None:
+        raise deleted(name)
+    return locked
+
+
+def deleted(name: str) -> Refusal:
+    """Return the refusal of a request about a poll that was there when it was looked up."""
+    return Refusal(Reason.UNKNOWN_POLL, f"there is no poll {name!r} any more: it was deleted, and nothing was stored")
 
 
 @dataclass(frozen=True)
@@ -187,7 +215,7 @@ class Polls:
     def delete(self, name: str) -> None:
         """Delete a poll and everything in it, permanently. Its name stays taken."""
         with self.database.writing() as connection:
-            connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == name).with_for_update())
+            lock(connection, name)
             for table in OF_A_POLL:
                 connection.execute(delete(table).where(table.c.poll == name))
             connection.execute(delete(schema.poll).where(schema.poll.c.id == name))
@@ -204,10 +232,10 @@ class Polls:
         ]
         for name in due:
             with self.database.writing() as connection:
-                row = schema.poll.c.id == name
-                connection.execute(select(schema.poll.c.id).where(row).with_for_update())
+                lock_if_there(connection, name)
                 connection.execute(delete(schema.ballot).where(schema.ballot.c.poll == name))
-                connection.execute(update(schema.poll).where(row).values(destroyed_on=today, closed=True))
+                destroyed = update(schema.poll).where(schema.poll.c.id == name)
+                connection.execute(destroyed.values(destroyed_on=today, closed=True))
         if due:
             self.database.forget_deleted()
         return due
@@ -274,9 +302,9 @@ class Steps:
         if not counted:
             return
         with self.database.writing() as connection:
-            counting = frozenset(connection.scalars(select(schema.poll.c.id).where(schema.poll.c.pilot.is_(False))))
+            locked = {poll: lock_if_there(connection, poll) for poll in sorted({poll for poll, _ in counted})}
             for (poll, step), times in sorted(counted.items()):
-                if poll in counting:
+                if (found := locked[poll]) is not None and not found.pilot:
                     added = insert_into(connection, schema.step).values(poll=poll, day=today, step=step, times=times)
                     keys = ["poll", "day", "step"]
                     connection.execute(

@@ -23,6 +23,7 @@ from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database, insert_into
+from crowdveil.service.store.polls import deleted, lock
 
 LONGEST_NAME, LONGEST_NOTE = 80, 2000
 _RELEASES = select(*(schema.release.c[name] for name in ("id", "poll", "made_on", "file", "made_at", "name", "note")))
@@ -196,7 +197,9 @@ class Releases:
     def account(self, poll: str) -> Account | None:
         """Return the account of a central poll; None for a distributed one, where nothing is ever charged."""
         with self.database.reading() as connection:
-            row = connection.execute(_balance(poll)).one()
+            row = connection.execute(_balance(poll)).one_or_none()
+            if row is None:
+                raise deleted(poll)
             if row.budget_micro is None:
                 return None
             asked = select(schema.charge).where(schema.charge.c.poll == poll).order_by(schema.charge.c.number)
@@ -214,6 +217,7 @@ class Releases:
 def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:
     """Store a file of a poll, and record it with the charge that paid for it. An identical file is stored only once."""
     with database.writing() as connection:
+        lock(connection, row["poll"])
         connection.execute(insert_into(connection, table).values(row).on_conflict_do_nothing(index_elements=["id"]))
         if ledger is not None:
             charge = schema.charge

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
 
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.columns import Categories, dilemmas_between
@@ -24,7 +24,7 @@ from crowdveil.protocol.submission import Status, new_token, report_id, split_re
 from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import ROWS_AT_ONCE, Database, insert_into, rows_among, rows_at_once
-from crowdveil.service.store.polls import Polls
+from crowdveil.service.store.polls import Polls, lock, lock_if_there
 
 MOST_LINKS = 100_000
 MOST_AT_ONCE = 500
@@ -40,10 +40,6 @@ Refusals = Mapping[tuple[str, str], int]
 """(poll, reason) -> number of refusals."""
 # The statements are built once: at thousands of reports per second, building them each time would cost too much.
 _POLL = schema.poll.c.id == bindparam("poll_id")
-_LOCK: Select[Any] = (
-    select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
-)
-"""Query that locks a poll: it waits until nobody else writes to it."""
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
 _INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
 _STORED = {True: rows_among(schema.report, "body", "about"), False: rows_among(schema.ballot, "records", "about")}
@@ -131,7 +127,7 @@ class Submissions:
         outcomes: list[Outcome] = [Reason.CLOSED] * len(rows)
         with self.database.writing() as connection:
             for name, poll in polls.items():  # The same order everywhere, by name, avoids deadlocks.
-                locked = connection.execute(_LOCK, {"poll_id": name}).one_or_none()
+                locked = lock_if_there(connection, name)
                 if poll is None or locked is None:
                     continue
                 decided = _put(connection, poll, locked, [rows[position] for position in positions[name]], today)
@@ -148,7 +144,7 @@ class Submissions:
                 "withdraws at the relay, before it hands them over"
             )
         with self.database.writing() as connection:
-            connection.execute(_LOCK, {"poll_id": name})
+            lock_if_there(connection, name)
             deleted = [
                 pilot
                 for table in (schema.report, schema.ballot)
@@ -185,6 +181,7 @@ class Submissions:
         tokens = [new_token() for _ in range(number)]
         rows = [{"poll": name, "id": report_id(token)} for token in tokens]
         with self.database.writing() as connection:
+            lock(connection, name)
             for some in rows_at_once(rows):
                 connection.execute(insert(schema.link), some)
         return tokens
