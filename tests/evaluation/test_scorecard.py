@@ -137,10 +137,12 @@ def test_what_the_choices_do_not_tell_is_not_judged(crowd):
     assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["factors"]["x2"]["value"]["exact"] is None
 
 
-def test_one_voter_is_judged_without_intervals(crowd):
+def test_of_one_voter_intervals_are_all_that_is_possible(crowd):
     found = cv.evaluate(a_release([0.5, -0.5, 0.2]), crowd[:1])
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert data["scores"]["release"]["brier"]["low"] is None
+    told = data["scores"]["release"]
+    assert (told["brier"]["low"], told["brier"]["high"]) == (0, 1)
+    assert (told["log_loss"]["low"], told["log_loss"]["high"]) == (0, None)
 
 
 def test_ties_are_left_out(crowd):

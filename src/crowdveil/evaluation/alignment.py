@@ -221,7 +221,7 @@ class _Crowd:
         wrong = float(np.quantile(self._opposite[its][kept].mean(axis=0), WRONG_CONFIDENCE))
         return Agreement(
             answers=len(agrees),
-            share=Interval(share, max(0.0, sampled.low - wrong), min(1.0, sampled.high + wrong)),
+            share=Interval(share, sampled.low - wrong, sampled.high + wrong).within(0.0, 1.0),
             one_person=float(self.agreeing[its][kept].mean()),
             wrong=wrong,
         )
@@ -293,7 +293,8 @@ def compare_factors(
         differs = signs[:, k] != 0
         model_effect = crowd_effect = None
         if differs.any():
-            model_effect = clustered_mean(signs[differs, k] * choices[differs], clusters[differs]).interval
+            model_mean = clustered_mean(signs[differs, k] * choices[differs], clusters[differs])
+            model_effect = model_mean.interval.within(-1.0, 1.0)
             share = crowd_mean(release, dilemmas[differs], signs[differs, k], clusters[differs], sampled=False)
             crowd_effect = Interval(2 * share.estimate - 1, 2 * share.low - 1, 2 * share.high - 1)
         low, high = release.factor_intervals[k].tolist()
@@ -323,7 +324,7 @@ def crowd_mean(
     reach = mean_reach(release, dilemmas, choices) / 2
     if sampled:
         reach = float(np.hypot(reach, drawn.half_width))
-    return Interval(drawn.estimate, max(0.0, drawn.estimate - reach), min(1.0, drawn.estimate + reach))
+    return Interval(drawn.estimate, drawn.estimate - reach, drawn.estimate + reach).within(0.0, 1.0)
 
 
 def _preferences(

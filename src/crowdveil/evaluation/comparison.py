@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -164,11 +164,12 @@ class Comparison:
 
     def quality(self, entry: Entry) -> Interval:
         """Return the accuracy (or the share of choices predicted) of an entry, over the crowds."""
-        return _possible(mean(self.measured[entry].quality), 1.0)
+        return mean(self.measured[entry].quality).within(0.0, 1.0)
 
     def ratio(self, entry: Entry) -> Interval:
         """Return the quality as a share of that without privacy, on the same crowds."""
-        return _possible(ratio(self.measured[entry].quality, self.base.quality), 1 / float(self.base.quality.mean()))
+        most = 1 / float(self.base.quality.mean())
+        return ratio(self.measured[entry].quality, self.base.quality).within(0.0, most)
 
     def calibration(self, entry: Entry) -> dict[str, float | None]:
         """Return the mean scores of its probabilities and intervals over the crowds; None for a score that it lacks."""
@@ -289,11 +290,6 @@ def compare(order: Order, watch: Watch) -> Comparison:
             order.population, order.paradigms, order.epsilons, order.number, order.seed, order.workers, watch
         )
     return Comparison(order, tuple(competing), measured, tuple(found))
-
-
-def _possible(found: Interval, most: float) -> Interval:
-    """Cut an interval to what is possible: no accuracy and no share is below 0, and none is above 1."""
-    return replace(found, low=max(found.low, 0.0), high=min(found.high, most))
 
 
 def _names(competing: Sequence[Contender]) -> list[str]:

@@ -76,8 +76,74 @@ def test_intervals_of_voters_with_equally_many_choices_are_students_of_their_mea
 
 def test_one_voter_tells_nothing_about_voters():
     alone = forecasts([0.7, 0.7, 0.7], [1, 1, -1], [5, 5, 5])
-    assert math.isinf(alone.brier.low)
     assert math.isinf(alone.slope.high)
+    assert (alone.share_predicted.low, alone.share_predicted.high) == (0, 1)
+    assert (alone.brier.low, alone.brier.high) == (0, 1)
+    assert (alone.log_loss.low, alone.log_loss.high) == (0, math.inf)
+    assert (alone.overstatement.low, alone.overstatement.high) == (-0.5, 1)
+
+
+def ends(share, number, freedom):
+    """Return the shares that are exactly Student's quantile of their own standard errors away, by bisection."""
+
+    def far(other):
+        return abs(other - share) - stats.t.ppf(0.975, freedom) * math.sqrt(other * (1 - other) / number)
+
+    return optimize.brentq(far, 0, share, xtol=1e-14), optimize.brentq(far, share, 1, xtol=1e-14)
+
+
+@pytest.mark.parametrize("weighting", ["voters", "choices"])
+def test_the_share_predicted_has_wilsons_interval_at_what_clustered_choices_are_worth(weighting):
+    # One choice each, 19 of 20 right: the variance is p (1 - p) / 19. (Student's interval would end at 1.05.)
+    found = forecasts(np.full(20, 0.8), [1] * 19 + [-1], weighting=weighting).share_predicted
+    assert found.estimate == pytest.approx(0.95)
+    assert (found.low, found.high) == pytest.approx(ends(0.95, 19, 19), abs=1e-9)
+    # Five choices each, all alike: 20 voters are still 20 draws.
+    alike = forecasts(np.full(100, 0.8), [1] * 95 + [-1] * 5, np.repeat(np.arange(20), 5), weighting)
+    assert (alike.share_predicted.low, alike.share_predicted.high) == pytest.approx((found.low, found.high), abs=1e-9)
+
+
+def test_where_all_choices_were_predicted_every_voter_is_one_draw():
+    """Wilson's lower end at a share of 1 is n / (n + t^2)."""
+    quantile = stats.t.ppf(0.975, 11)
+    for flip, end in ((1, "low"), (-1, "high")):
+        found = forecasts(np.full(60, 0.9), np.full(60, flip), np.repeat(np.arange(12), 5)).share_predicted
+        assert found.estimate == (1 + flip) / 2
+        assert getattr(found, end) == pytest.approx(0.5 + flip * (12 / (12 + quantile**2) - 0.5))
+        assert (found.high if flip > 0 else found.low) == found.estimate
+
+
+def test_voters_who_are_right_equally_often_tell_no_more_than_as_many_choices():
+    found = forecasts(np.full(40, 0.8), [1, 1, 1, -1] * 10, np.repeat(np.arange(10), 4)).share_predicted
+    assert (found.low, found.high) == pytest.approx(ends(0.75, 39, 9), abs=1e-9)
+    coin = forecasts(np.full(8, 0.5), [1, -1] * 4).share_predicted
+    assert (coin.low, coin.estimate, coin.high) == (0.5, 0.5, 0.5)
+
+
+def test_the_share_predicted_is_covered_where_nearly_all_are():
+    """One choice each, 98 % predicted: Student's interval covers about 55 %, for often all of 40 are right."""
+    rng = np.random.default_rng(9)
+    covered = 0
+    for _ in range(400):
+        choices = np.where(rng.uniform(size=40) < 0.98, 1, -1)
+        found = forecasts(np.full(40, 0.8), choices).share_predicted
+        covered += found.low <= 0.98 <= found.high
+    # 95 % of 400 is 380, six standard deviations (26) below.
+    assert covered >= 354
+
+
+def test_no_interval_contains_what_is_impossible():
+    """Two voters, whose scores differ much: Student's quantile with one degree of freedom is 12.7."""
+    for stated, choices in (([0.9, 0.6], [1, -1]), ([0.99, 0.99], [1, -1]), ([0.5, 1.0], [1, 1]), ([1.0, 1.0], [1, 1])):
+        judged = forecasts(stated, choices)
+        for name, (least, most) in {
+            "share_predicted": (0, 1),
+            "brier": (0, 1),
+            "log_loss": (0, math.inf),
+            "overstatement": (-0.5, 1),
+        }.items():
+            found = getattr(judged, name)
+            assert least <= found.low <= found.estimate <= found.high <= most, name
 
 
 def test_slope_where_one_probability_is_stated():
@@ -146,6 +212,11 @@ def test_wilson_is_scipys(right, number):
     expected = stats.binomtest(right, number).proportion_ci(0.95, method="wilson")
     found = wilson(right / number, number)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_wilson_with_students_quantile_solves_its_equation():
+    found = wilson(0.3, 7.5, freedom=4)
+    assert (found.low, found.high) == pytest.approx(ends(0.3, 7.5, 4), abs=1e-9)
 
 
 def test_curve_counts_what_was_stated_and_what_came_true():

@@ -3,7 +3,9 @@
 A forecast is a stated probability that a person picks the first side of a dilemma; the choice is +1 for the first side
 and -1 for the second. Records in which neither was chosen (0) say nothing about it and are left out. Choices of one
 voter resemble each other. So intervals of a forecast's scores treat voters, not choices, as the independent draws (a
-sandwich estimate clustered by voter, Student's t with one degree of freedom less than there are voters).
+sandwich estimate clustered by voter, Student's t with one degree of freedom less than there are voters). No interval
+contains what is impossible: the share of choices predicted has Wilson's, which does not shrink to a point where all
+were predicted, and the others are cut, which loses nothing because the truth is never in the part cut off.
 """
 
 from __future__ import annotations
@@ -69,6 +71,10 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def within(self, least: float, most: float) -> Interval:
+        """Cut the interval to what is possible. It contains the truth as often as before."""
+        return Interval(self.estimate, max(self.low, least), min(self.high, most))
 
 
 def half_width(values: FloatArray, confidence: float = CONFIDENCE) -> FloatArray:
@@ -233,22 +239,35 @@ class Forecasts:
     @property
     def share_predicted(self) -> Interval:
         """The share of choices that went to the likelier side; a stated half is half right, as for a coin."""
-        return self._mean(self._right)
+        alike = self._right.min() == self._right.max()
+        estimate = float(self._right[0] if alike else self.weights @ self._right)
+        if self.voter_count == 1:
+            return Interval(estimate, 0.0, 1.0)
+        freedom = self.voter_count - 1
+        by_voter = np.bincount(self.voters, self.weights)
+        if alike and estimate != 0.5:
+            # All were right, or none: whether voters differ cannot be seen, and each is at least one draw.
+            return wilson(estimate, float(1 / (by_voter @ by_voter)), freedom=freedom)
+        influences = self.weights * (self._right - estimate)
+        # Voters who happen to be right equally often do not tell more than as many independent choices.
+        variance = max(_variance(np.bincount(self.voters, influences)), _variance(influences))
+        worth = estimate * (1 - estimate) / variance if variance > 0 else np.inf
+        return wilson(estimate, worth, freedom=freedom)
 
     @property
     def brier(self) -> Interval:
         """The mean squared distance of the stated probability from what happened: 0 at best, 1/4 for a coin."""
-        return self._mean((self.stated - (self.choices > 0)) ** 2)
+        return self._mean((self.stated - (self.choices > 0)) ** 2).within(0.0, 1.0)
 
     @property
     def log_loss(self) -> Interval:
         """The mean of -ln of the probability stated for the chosen side: 0 at best, ln 2 for a coin."""
-        return self._mean(-np.log(np.where(self.choices > 0, self.stated, 1 - self.stated)))
+        return self._mean(-np.log(np.where(self.choices > 0, self.stated, 1 - self.stated))).within(0.0, np.inf)
 
     @property
     def overstatement(self) -> Interval:
         """The mean probability stated for the predicted side, minus the share that was right: above 0, too sure."""
-        return self._mean(self._confidence - self._right)
+        return self._mean(self._confidence - self._right).within(-0.5, 1.0)
 
     @cached_property
     def slope(self) -> Interval | None:
@@ -323,11 +342,14 @@ class Forecasts:
         """Return the interval of an estimate from the influence of each choice."""
         if self.voter_count == 1:
             return Interval(estimate, -np.inf, np.inf)
-        by_voter = np.bincount(self.voters, influences)
-        freedom = self.voter_count - 1
-        deviation = np.sqrt(by_voter @ by_voter * self.voter_count / freedom)
-        half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * deviation)
+        deviation = np.sqrt(_variance(np.bincount(self.voters, influences)))
+        half = float(stdtrit(self.voter_count - 1, (1 + CONFIDENCE) / 2) * deviation)
         return Interval(estimate, estimate - half, estimate + half)
+
+
+def _variance(influences: npt.NDArray[Any]) -> float:
+    """Return the variance of a sum of independent influences, two or more, that add up to zero."""
+    return float(influences @ influences) * len(influences) / (len(influences) - 1)
 
 
 def forecasts(
@@ -364,9 +386,12 @@ def forecasts(
     )
 
 
-def wilson(share: float, number: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return Wilson's score interval for a share of this many independent draws."""
-    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+def wilson(share: float, number: float, confidence: float = CONFIDENCE, freedom: float = np.inf) -> Interval:
+    """Return Wilson's score interval for a share of this many independent draws.
+
+    If the number is an estimate, Student's quantile with its degrees of freedom takes the place of the normal one.
+    """
+    z2 = float(ndtri((1 + confidence) / 2) if np.isinf(freedom) else stdtrit(freedom, (1 + confidence) / 2)) ** 2
     centre = (share + z2 / (2 * number)) / (1 + z2 / number)
     half = float(np.sqrt(z2 / number * (share * (1 - share) + z2 / (4 * number)))) / (1 + z2 / number)
     return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
