@@ -12,9 +12,9 @@ from scipy.stats import norm
 from tests.program import crowdveil, refused
 
 from crowdveil.audit import targets
-from crowdveil.audit.audit import FEWEST_DRAWS, Order, audit, draw
+from crowdveil.audit.audit import FEWEST_DRAWS, AuditRequest, audit, draw
 from crowdveil.audit.neighbours import Effort
-from crowdveil.audit.trial import Flaw, Verdict
+from crowdveil.audit.trial import Flaw, TrialVerdict
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices
 from crowdveil.privacy.mechanisms.registry import ALL
@@ -25,7 +25,7 @@ ONE = Epsilon("1")
 
 @pytest.fixture(scope="module")
 def done():
-    return audit(Order(ONE, FEWEST_DRAWS, Effort(restarts=2, rounds=120)))
+    return audit(AuditRequest(ONE, FEWEST_DRAWS, Effort(restarts=2, rounds=120)))
 
 
 def test_every_promise_holds(done):
@@ -103,7 +103,7 @@ def test_what_is_proved_of_the_gaussian_mean_is_below_its_exact_curve(done):
     """The sides are sqrt(2 rho) standard deviations apart; the exact epsilon lies below the promised one."""
     made = next(trial for trial in done.promises if trial.name == "gaussian-mean")
     mu, delta = math.sqrt(2 * float(made.remark.removeprefix("rho = "))), made.claimed.delta
-    assert made.verdict is Verdict.HOLDS
+    assert made.verdict is TrialVerdict.HOLDS
     assert gaussian_delta(mu, made.evidence.judged) > delta
     assert gaussian_delta(mu, made.claimed.epsilon) < delta
     assert made.evidence.shown > 0
@@ -111,7 +111,7 @@ def test_what_is_proved_of_the_gaussian_mean_is_below_its_exact_curve(done):
 
 def test_what_is_proved_of_shuffled_reports_is_below_the_exact_curve(done):
     made = next(trial for trial in done.promises if trial.remark == "shuffled, 10 voters, d = 1 (randomised response)")
-    assert made.verdict is Verdict.HOLDS
+    assert made.verdict is TrialVerdict.HOLDS
     sides = flipped_law(1), flipped_law(-1)
     judged = math.exp(made.evidence.judged)
     assert max(np.maximum(p - judged * q, 0).sum() for p, q in (sides, sides[::-1])) > made.claimed.delta
@@ -161,9 +161,9 @@ def test_a_broken_promise_ends_with_exit_code_1(monkeypatch, tmp_path):
 
 def test_a_missed_mistake_fails_the_audit(monkeypatch):
     monkeypatch.setattr(targets, "TooLittleNoise", lambda factor: BulkNoise())
-    done = audit(Order(ONE, FEWEST_DRAWS, Effort(1, 80), "algorithm-1"))
+    done = audit(AuditRequest(ONE, FEWEST_DRAWS, Effort(1, 80), "algorithm-1"))
     verdicts = {trial.bug: trial.verdict for trial in done.bugs}
-    assert verdicts == {"factor 2 missing": Verdict.MISSED, "one draw for two coordinates": Verdict.CAUGHT}
+    assert verdicts == {"factor 2 missing": TrialVerdict.MISSED, "one draw for two coordinates": TrialVerdict.CAUGHT}
     assert not done.clean
 
 

@@ -22,8 +22,8 @@ from crowdveil.audit.laws import (
     laplace_only,
     textbook_noise,
 )
-from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
-from crowdveil.audit.trial import FALSE_ALARM, Verdict, put_on_trial
+from crowdveil.audit.mutants import NoisePerCoordinate, SharedDraw, TooLittleNoise, WrongOdds
+from crowdveil.audit.trial import FALSE_ALARM, TrialVerdict, put_on_trial
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
@@ -63,7 +63,7 @@ class SameToss(BulkNoise):
         ("laplace_values", TooLittleNoise(1.1)),
         ("laplace_values", Shifted()),
         ("laplace_last_bits", Shifted()),
-        ("laplace_pairs", OneDrawForTwo()),
+        ("laplace_pairs", SharedDraw()),
         ("cube_points", NoisePerCoordinate()),
         ("coins_in_threes", WrongOdds(Odds(0, 1, 1, 1), Odds(0, 1, 1, 0))),
         ("coins_in_threes", SameToss()),
@@ -118,7 +118,7 @@ def test_the_grid_leaves_doubles_that_are_whole_steps():
 def test_numpy_is_caught_and_the_grid_is_not():
     epsilon = Epsilon("1")
     theirs, ours = (put_on_trial(LastBits(epsilon, on_the_grid), 20_000) for on_the_grid in (False, True))
-    assert theirs.verdict is Verdict.VIOLATED
+    assert theirs.verdict is TrialVerdict.VIOLATED
     assert theirs.evidence.shown > 6
-    assert ours.verdict in (Verdict.TIGHT, Verdict.HOLDS)
+    assert ours.verdict in (TrialVerdict.TIGHT, TrialVerdict.HOLDS)
     assert ours.evidence.judged <= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdveil.audit.neighbours import Effort, on_two_axes, worst_neighbours
-from crowdveil.audit.setups import Central, Distributed
+from crowdveil.audit.setups import CentralSetup, DistributedSetup
 from crowdveil.audit.targets import promises
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
@@ -23,7 +23,7 @@ def settings(features, **choices):
 
 
 def test_opposite_corners_of_the_ball_are_found():
-    subject = Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), settings(3), ONE)
+    subject = DistributedSetup(DISTRIBUTED["algorithm-2"], paradigm("vldp"), settings(3), ONE)
     found = worst_neighbours(subject, Effort(2, 150))
     assert float(found.reach) == pytest.approx(1.0, abs=1e-6)
     assert found.reach <= 1
@@ -48,7 +48,7 @@ def test_algorithm_3_reaches_what_two_records_can_do(features):
     vectors = np.concatenate([linear, square], axis=1)
     largest = max(np.abs(vectors - vector).sum(axis=1).max() for vector in vectors)
 
-    subject = Distributed(DISTRIBUTED["algorithm-3"], paradigm("rldp"), settings(features), ONE)
+    subject = DistributedSetup(DISTRIBUTED["algorithm-3"], paradigm("rldp"), settings(features), ONE)
     found = worst_neighbours(subject, Effort(4, 400))
     asked = subject.request(found.left)
     assert float(found.reach) * asked.sensitivity / 2**30 == pytest.approx(largest, rel=0.01)
@@ -56,18 +56,18 @@ def test_algorithm_3_reaches_what_two_records_can_do(features):
 
 @pytest.mark.parametrize("name", ["pooled-score", "algorithm-1"])
 def test_a_record_neighbour_differs_in_one_record(name):
-    found = worst_neighbours(Central(CENTRAL[name], paradigm("rlcp"), settings(3), ONE), Effort(2, 60))
+    found = worst_neighbours(CentralSetup(CENTRAL[name], paradigm("rlcp"), settings(3), ONE), Effort(2, 60))
     assert found.left.shape == found.right.shape
     assert np.sum(np.any(found.left != found.right, axis=1)) == 1
 
 
 def test_a_choice_neighbour_has_one_choice_turned_over():
-    found = worst_neighbours(Central(CENTRAL["pooled-choices"], paradigm("alcp"), settings(3), ONE), Effort(2, 60))
+    found = worst_neighbours(CentralSetup(CENTRAL["pooled-choices"], paradigm("alcp"), settings(3), ONE), Effort(2, 60))
     differs = np.any(found.left != found.right, axis=1)
     assert differs.sum() == 1
     assert np.array_equal(found.left[differs], -found.right[differs])
 
 
 def test_records_stay_within_the_studys_ranges():
-    found = worst_neighbours(Central(CENTRAL["voter-score"], paradigm("vlcp"), settings(3), ONE), Effort(2, 200))
+    found = worst_neighbours(CentralSetup(CENTRAL["voter-score"], paradigm("vlcp"), settings(3), ONE), Effort(2, 200))
     assert max(np.abs(found.left).max(), np.abs(found.right).max()) <= settings(3).study.reach.max()

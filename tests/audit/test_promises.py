@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from laws_of_reports import flipped_law
 
-from crowdveil.audit.answers import AboutYouPromise, SeveralPromise
+from crowdveil.audit.answer_promises import AboutYouPromise, SeveralPromise
 from crowdveil.audit.laws import gaussian_fit
+from crowdveil.audit.mutants import WrongOdds
 from crowdveil.audit.neighbours import Effort, worst_neighbours
 from crowdveil.audit.promises import GaussianPromise, ShuffledPromise
-from crowdveil.audit.sabotage import WrongOdds
-from crowdveil.audit.setups import Central
-from crowdveil.audit.trial import Point, Verdict, put_on_trial
+from crowdveil.audit.setups import CentralSetup
+from crowdveil.audit.trial import PrivacyPoint, TrialVerdict, put_on_trial
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import keep_odds
@@ -35,7 +35,7 @@ def small(features):
 
 
 def gaussian(rho=Fraction(1, 2)):
-    crowd = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), small(2), ONE)
+    crowd = CentralSetup(CENTRAL["algorithm-1"], paradigm("vlcp"), small(2), ONE)
     return GaussianPromise(crowd, worst_neighbours(crowd, EFFORT), rho, OpenDPGaussian())
 
 
@@ -89,11 +89,11 @@ def test_a_broken_point_is_the_one_that_is_shown():
     class Greedy(ShuffledPromise):
         """Claims too much at one delta, and hardly anything at the other."""
 
-        promised = (Point(0.2, 0.01), Point(0.9, 0.9))
+        promised = (PrivacyPoint(0.2, 0.01), PrivacyPoint(0.9, 0.9))
 
     made = put_on_trial(Greedy(small(1), ONE, 10, others=(0, -1)), DRAWS)
-    assert made.verdict is Verdict.VIOLATED
-    assert made.claimed == Point(0.2, 0.01)
+    assert made.verdict is TrialVerdict.VIOLATED
+    assert made.claimed == PrivacyPoint(0.2, 0.01)
     assert made.as_dict()["delta"] == 0.01
 
 
@@ -111,7 +111,7 @@ def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():
 def test_what_voters_say_of_themselves_is_attacked_up_to_its_epsilon(options):
     """The options are reported e^epsilon : 1; the odds of fewer options give the true one away."""
     honest = put_on_trial(AboutYouPromise(ONE, options, BulkNoise()), DRAWS)
-    assert honest.verdict in (Verdict.TIGHT, Verdict.HOLDS)
+    assert honest.verdict in (TrialVerdict.TIGHT, TrialVerdict.HOLDS)
     assert honest.evidence.judged <= 1
     careless = WrongOdds(keep_odds(options), Odds(1, 0, 1, 0))
     assert put_on_trial(AboutYouPromise(ONE, options, careless), DRAWS, "always true").evidence.shown > 6
@@ -121,7 +121,7 @@ def test_what_voters_say_of_themselves_is_attacked_up_to_its_epsilon(options):
 def test_what_voters_tick_is_attacked_up_to_its_epsilon(options):
     """A tick is told e^epsilon : 1; an option that is drawn among those that were ticked gives them away."""
     honest = put_on_trial(SeveralPromise(ONE, options, BulkNoise()), DRAWS)
-    assert honest.verdict in (Verdict.TIGHT, Verdict.HOLDS)
+    assert honest.verdict in (TrialVerdict.TIGHT, TrialVerdict.HOLDS)
     assert honest.evidence.judged <= 1
     careless = SeveralPromise(ONE, options, BulkNoise(), careless=True)
     assert put_on_trial(careless, DRAWS, "ticked only").evidence.shown > 6

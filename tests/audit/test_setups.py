@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdveil.audit.mutants import SignedZeros
 from crowdveil.audit.neighbours import Effort, worst_neighbours
-from crowdveil.audit.sabotage import SignedZeros
-from crowdveil.audit.setups import Central, Distributed, LaterStep, likelihood
+from crowdveil.audit.setups import CentralSetup, DistributedSetup, LaterStepSetup, likelihood
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
@@ -27,15 +27,15 @@ RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
 
 def test_the_noise_asked_for_is_the_theorems():
     """Theorem 1: l1 sensitivity 2 of 2^30 steps each. Scores: 2 of 2^20 in the maximum norm."""
-    first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).request(RECORDS)
+    first = CentralSetup(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).request(RECORDS)
     assert (first.kind, first.sensitivity, first.epsilon, first.columns) == (NoiseLaw.LAPLACE, 2**31, Epsilon(1), 3)
-    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).request(RECORDS)
+    pooled = CentralSetup(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).request(RECORDS)
     assert (pooled.kind, pooled.sensitivity) == (NoiseLaw.CUBE, 2**21)
 
 
 def test_the_exact_coefficients_of_algorithm_3_are_those_of_the_expansion():
     """ln Phi(t) = ln(1/2) + sqrt(2/pi) t - t^2 / pi, for records divided by the study's bound."""
-    subject = Distributed(DISTRIBUTED["algorithm-3"], paradigm("rldp"), SETTINGS, ONE)
+    subject = DistributedSetup(DISTRIBUTED["algorithm-3"], paradigm("rldp"), SETTINGS, ONE)
     v = RECORDS / STUDY.record_bound
     rows, columns = np.triu_indices(3)
     square = -np.einsum("ri,rj->ij", v, v)[rows, columns] * np.where(rows == columns, 1, 2) / np.pi
@@ -45,7 +45,7 @@ def test_the_exact_coefficients_of_algorithm_3_are_those_of_the_expansion():
 
 def test_all_coordinates_of_a_score_are_put_together_from_reports_that_tell_a_part():
     """A voter's records along the axes of records, each kept within the clip, added up by numpy."""
-    subject = Distributed(DISTRIBUTED["score"], paradigm("rldp"), SETTINGS, ONE)
+    subject = DistributedSetup(DISTRIBUTED["score"], paradigm("rldp"), SETTINGS, ONE)
     axes = record_axes(STUDY)
     along = np.floor(RECORDS * axes.design.units + 0.5) @ axes.axes
     assert subject.exact(RECORDS).tolist() == np.clip(along, -RECORD_CLIP, RECORD_CLIP).sum(axis=0).tolist()
@@ -59,14 +59,14 @@ def test_what_is_said_of_the_unknown_is_part_of_a_release():
             made = super().release(measurement, settings, loss, noise)
             return replace(made, unknown=replace(made.unknown, doubt=made.unknown.doubt + measurement.records))
 
-    honest = Central(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
+    honest = CentralSetup(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
     assert not replace(honest, mechanism=CountsInDoubt()).same_release(RECORDS, RECORDS[:1])
 
 
 def test_a_later_step_stays_within_its_sensitivity_and_reaches_most_of_it():
     """Two records of one voter; a record in question with another that stays."""
     for name, by_voter in (("voter-score", True), ("pooled-score", False)):
-        setup = LaterStep(Central(CENTRAL[name], paradigm("rlcp"), SETTINGS, ONE), by_voter)
+        setup = LaterStepSetup(CentralSetup(CENTRAL[name], paradigm("rlcp"), SETTINGS, ONE), by_voter)
         assert setup.request(RECORDS) == NoiseRequest(NoiseLaw.CUBE, 2**21, ONE, 4)
         found = worst_neighbours(setup, Effort(2, 150))
         assert 0.5 < found.reach <= 1
@@ -80,7 +80,7 @@ def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():
             made = super().release(measurement, settings, loss, noise)
             return replace(made, parameter=made.parameter / measurement.records)
 
-    honest = Central(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
+    honest = CentralSetup(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
     assert honest.same_release(RECORDS, RECORDS[:1])
     assert not replace(honest, mechanism=CountsRecords()).same_release(RECORDS, RECORDS[:1])
 
@@ -97,12 +97,12 @@ def test_noise_that_depends_on_the_answers_is_noticed():
         def cube(self, sensitivity, epsilons, columns):
             return np.zeros((len(epsilons), columns), np.int64)
 
-    subject = Central(LocalSensitivity(), paradigm("rlcp"), SETTINGS, ONE)
+    subject = CentralSetup(LocalSensitivity(), paradigm("rlcp"), SETTINGS, ONE)
     assert not subject.same_release(RECORDS, -RECORDS)
 
 
 def test_the_sign_of_a_zero_is_part_of_what_leaves():
-    subject = Distributed(SignedZeros(), paradigm("aldp"), SETTINGS, ONE)
+    subject = DistributedSetup(SignedZeros(), paradigm("aldp"), SETTINGS, ONE)
     record = np.array([[1.0, 0.0, 2.0]])
     left, right = (subject.sample(side, 10, BulkNoise()) for side in (record, 0.0 - record))
     public = slice(0, 5)  # epsilon, count and the bits of the dilemma
@@ -111,7 +111,7 @@ def test_the_sign_of_a_zero_is_part_of_what_leaves():
 
 
 def test_the_likelihood_is_at_most_the_distance_of_the_sides():
-    subject = Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), SETTINGS, ONE)
+    subject = DistributedSetup(DISTRIBUTED["algorithm-2"], paradigm("vldp"), SETTINGS, ONE)
     score = likelihood(subject, NoiseLaw.LAPLACE, RECORDS, -RECORDS)
     scores = score(subject.sample(RECORDS, 500, BulkNoise()))
     apart = np.abs(subject.exact(RECORDS) - subject.exact(-RECORDS)).sum()

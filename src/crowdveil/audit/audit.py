@@ -28,14 +28,14 @@ MOST_DRAWS = 1_000_000
 MOST_SLOW_DRAWS = 50_000
 MOST_FOR_MISTAKES = Epsilon("1")
 """Largest epsilon at which mistakes are tried: a few 10,000 outputs cannot prove an epsilon above about 7."""
-Task = Callable[[], Iterable[Trial | LawTest]]
+AuditTask = Callable[[], Iterable[Trial | LawTest]]
 FORMATS = ("svg", "png", "pdf")
 _LEAST, _MOST = 0.1, 40.0
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
-class Order:
+class AuditRequest:
     """The mechanisms to audit, and the effort."""
 
     epsilon: Epsilon
@@ -52,12 +52,12 @@ class Order:
             raise CrowdveilError(f"there is no mechanism {self.mechanism!r}: choose one of {', '.join(ALL)}")
 
     @classmethod
-    def thorough(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> Order:
+    def thorough(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> AuditRequest:
         """Search thoroughly: a few minutes."""
         return cls(epsilon, 200_000 if draws is None else draws, Effort(restarts=12, rounds=600), mechanism)
 
     @classmethod
-    def quick(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> Order:
+    def quick(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> AuditRequest:
         """Search for about half a minute."""
         return cls(epsilon, FEWEST_DRAWS if draws is None else draws, Effort(restarts=3, rounds=150), mechanism)
 
@@ -75,7 +75,7 @@ class Order:
 class Audit:
     """All trials and their results."""
 
-    order: Order
+    request: AuditRequest
     trials: tuple[Trial, ...]
     laws: tuple[LawTest, ...]
 
@@ -98,8 +98,8 @@ class Audit:
         """Return the audit as plain data."""
         return {
             "clean": self.clean,
-            "epsilon": self.order.epsilon.value,
-            "draws": self.order.draws,
+            "epsilon": self.request.epsilon.value,
+            "draws": self.request.draws,
             "confidence": 1 - SHOWN,
             "false_alarm": {"per_bound": JUDGED, "per_law_test": FALSE_ALARM},
             "promises": [trial.as_dict() for trial in self.promises],
@@ -108,29 +108,29 @@ class Audit:
         }
 
 
-def tasks(order: Order) -> list[Task]:
+def tasks(request: AuditRequest) -> list[AuditTask]:
     """List the tasks, in the order in which their results are shown."""
-    targets = promises(order.epsilon) + mistakes(min(order.epsilon, MOST_FOR_MISTAKES))
-    todo = [_trial(target, order) for target in targets if order.mechanism in (None, target.mechanism)]
-    if order.mechanism is None:
-        todo.append(lambda: all_kinds(BulkNoise(), "bulk", order.draws))
-        todo.append(lambda: laplace_only(OpenDPNoise(), "OpenDP", order.slow_draws))
+    targets = promises(request.epsilon) + mistakes(min(request.epsilon, MOST_FOR_MISTAKES))
+    todo = [_trial(target, request) for target in targets if request.mechanism in (None, target.mechanism)]
+    if request.mechanism is None:
+        todo.append(lambda: all_kinds(BulkNoise(), "bulk", request.draws))
+        todo.append(lambda: laplace_only(OpenDPNoise(), "OpenDP", request.slow_draws))
     return todo
 
 
-def audit(order: Order, tell: Callable[[int], None] = lambda done: None) -> Audit:
+def audit(request: AuditRequest, tell: Callable[[int], None] = lambda done: None) -> Audit:
     """Run all tasks; ``tell`` is called after each."""
     results = list[Trial | LawTest]()
-    for task in tasks(order):
+    for task in tasks(request):
         results.extend(task())
         tell(1)
     trials = tuple(result for result in results if isinstance(result, Trial))
-    return Audit(order, trials, tuple(result for result in results if isinstance(result, LawTest)))
+    return Audit(request, trials, tuple(result for result in results if isinstance(result, LawTest)))
 
 
-def _trial(target: Target, order: Order) -> Task:
-    draws = order.slow_draws if target.slow else order.draws
-    return lambda: [put_on_trial(target.subject(order.effort), draws, target.bug)]
+def _trial(target: Target, request: AuditRequest) -> AuditTask:
+    draws = request.slow_draws if target.slow else request.draws
+    return lambda: [put_on_trial(target.subject(request.effort), draws, target.bug)]
 
 
 def check_format(path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from crowdveil.audit.attacks import CLIENT, Attack, attacks
 from crowdveil.audit.lying_server import (
     CHANGED_PROMISES,
     LIES,
@@ -28,7 +29,6 @@ from crowdveil.audit.lying_server import (
     lying_server,
     try_case,
 )
-from crowdveil.audit.surroundings import CLIENT, Attack, attacks
 from crowdveil.client.client import Client, VoterReceipt
 from crowdveil.client.voting import Choose
 from crowdveil.errors import CrowdveilError
@@ -44,7 +44,7 @@ POLL = "algorithm-2"
 """The poll whose promise is changed after the voter agreed to it."""
 
 
-class Network(httpx.HTTPTransport):
+class RecordedTransport(httpx.HTTPTransport):
     """The connection to the server, which may lose an answer, with a record of everything that was sent."""
 
     def __init__(self) -> None:
@@ -65,11 +65,11 @@ class Network(httpx.HTTPTransport):
 
 
 @dataclass
-class Voter:
+class ClientVoter:
     """A voter who uses the client, and how often she was asked."""
 
     client: Client
-    network: Network
+    network: RecordedTransport
     asked: int = 0
 
     def choose(self, dilemma: Dilemma) -> str:
@@ -84,19 +84,19 @@ class Voter:
 
 
 @dataclass(frozen=True)
-class Stage:
+class ClientHarness:
     """A lying server, and the client that it lies to."""
 
     server: LyingServer
     client: type[Client] = Client
 
     @contextmanager
-    def voter(self) -> Iterator[Voter]:
+    def voter(self) -> Iterator[ClientVoter]:
         """Yield a voter who has never been here."""
-        network = Network()
+        network = RecordedTransport()
         http = httpx.Client(transport=network, timeout=PATIENCE)
         with self.client(self.server.address, http=http, first_pause=0.001) as client:
-            yield Voter(client, network)
+            yield ClientVoter(client, network)
 
     def refuses(self, poll: str) -> bool:
         """Whether a poll, as the server describes it now, is refused before anything is asked or sent."""
@@ -108,14 +108,14 @@ class Stage:
             return False
 
 
-Case = Callable[[Stage], str | None]
+ClientCase = Callable[[ClientHarness], str | None]
 """Returns a finding, or None."""
 
 
-def honest(stage: Stage) -> str | None:
+def honest(harness: ClientHarness) -> str | None:
     """Take part in honest polls: otherwise the refusals of lies would prove nothing."""
     for poll in POLLS:
-        with stage.voter() as voter:
+        with harness.voter() as voter:
             try:
                 voter.client.vote(voter.client.poll(poll), voter.choose)
             except CrowdveilError as error:
@@ -125,11 +125,11 @@ def honest(stage: Stage) -> str | None:
     return None
 
 
-def changed_promise(what: str, stage: Stage) -> str | None:
+def changed_promise(what: str, harness: ClientHarness) -> str | None:
     """Change the promise after the voter agreed to it: the submission must keep the old one."""
-    with stage.voter() as voter:
+    with harness.voter() as voter:
         agreed = voter.client.poll(POLL)
-        stage.server.describe(POLL, CHANGED_PROMISES[what])
+        harness.server.describe(POLL, CHANGED_PROMISES[what])
         with suppress(CrowdveilError):  # The server may refuse a report that it did not ask for, but it has seen it.
             voter.client.vote(agreed, voter.choose)
     if len(voter.network.sent) != 1:
@@ -143,9 +143,9 @@ def changed_promise(what: str, stage: Stage) -> str | None:
     return None
 
 
-def lost_answer(stage: Stage) -> str | None:
+def lost_answer(harness: ClientHarness) -> str | None:
     """Lose the answer to a report: the same bytes must be sent again, with the same token."""
-    with stage.voter() as voter:
+    with harness.voter() as voter:
         poll = voter.client.poll(POLL)
         voter.network.loses_next = True
         voter.client.vote(poll, voter.choose)
@@ -155,7 +155,7 @@ def lost_answer(stage: Stage) -> str | None:
     return None if len(sent) == 1 else "another report was sent"
 
 
-CASES: dict[str, Case] = {
+CASES: dict[str, ClientCase] = {
     "an honest server": honest,
     **LIES,
     **{f"another {what} on the way": partial(changed_promise, what) for what in CHANGED_PROMISES},
@@ -163,7 +163,7 @@ CASES: dict[str, Case] = {
 }
 
 
-class Credulous(Client, ABC):
+class CredulousClient(Client, ABC):
     """A client that trusts a part of a poll's description: it corrects the part before it is checked."""
 
     @staticmethod
@@ -178,7 +178,7 @@ class Credulous(Client, ABC):
         return told
 
 
-class AnyUnit(Credulous):
+class AnyUnitClient(CredulousClient):
     """A client that believes any unit."""
 
     @staticmethod
@@ -187,7 +187,7 @@ class AnyUnit(Credulous):
         told["unit"] = paradigm(told["paradigm"]).unit.value
 
 
-class AnyFingerprint(Credulous):
+class AnyFingerprintClient(CredulousClient):
     """A client that believes any fingerprint."""
 
     @staticmethod
@@ -196,7 +196,7 @@ class AnyFingerprint(Credulous):
         told["study_fingerprint"] = Study.from_dict(told["study"]).fingerprint
 
 
-class AnyEpsilon(Credulous):
+class AnyEpsilonClient(CredulousClient):
     """A client that accepts any epsilon."""
 
     @staticmethod
@@ -206,7 +206,7 @@ class AnyEpsilon(Credulous):
             level["epsilon_micro"] = min(level["epsilon_micro"], GREATEST.micro)
 
 
-class UncheckedSession(Client):
+class UncheckedSessionClient(Client):
     """A client that shows whatever dilemmas a server draws: a deliberate mistake."""
 
     def session(self, poll: Poll) -> list[Dilemma]:
@@ -215,7 +215,7 @@ class UncheckedSession(Client):
         return [Dilemma(tuple(Alternative(side, tuple(pair[side])) for side in SIDES)) for pair in drawn]
 
 
-class LatestPromise(Client):
+class LatestPromiseClient(Client):
     """A client that follows the server's latest description, not the one agreed to: a deliberate mistake."""
 
     def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
@@ -223,7 +223,7 @@ class LatestPromise(Client):
         return super().vote(self.poll(poll.name), choose, *given, **named)
 
 
-class FreshNoise(Client):
+class FreshNoiseClient(Client):
     """A client that makes a second report when it sends again: a deliberate mistake."""
 
     def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
@@ -233,7 +233,7 @@ class FreshNoise(Client):
 
 
 @dataclass(frozen=True)
-class Sabotage:
+class ClientMutant:
     """A client with a mistake, and the case that should reveal it."""
 
     mistake: str
@@ -241,13 +241,15 @@ class Sabotage:
     noticed_by: str
 
 
-SABOTAGES = (
-    Sabotage("a client that believes any unit", AnyUnit, "randomised response for all of a voter"),
-    Sabotage("a client that believes any fingerprint", AnyFingerprint, "a fingerprint that marks the visitor"),
-    Sabotage("a client that takes any epsilon", AnyEpsilon, "an epsilon above 50"),
-    Sabotage("a client that does not check the dilemmas", UncheckedSession, "one dilemma again and again"),
-    Sabotage("a client that goes by the latest promise", LatestPromise, "another level on the way"),
-    Sabotage("a client that makes a report anew", FreshNoise, "an answer that is lost"),
+CLIENT_MUTANTS = (
+    ClientMutant("a client that believes any unit", AnyUnitClient, "randomised response for all of a voter"),
+    ClientMutant(
+        "a client that believes any fingerprint", AnyFingerprintClient, "a fingerprint that marks the visitor"
+    ),
+    ClientMutant("a client that takes any epsilon", AnyEpsilonClient, "an epsilon above 50"),
+    ClientMutant("a client that does not check the dilemmas", UncheckedSessionClient, "one dilemma again and again"),
+    ClientMutant("a client that goes by the latest promise", LatestPromiseClient, "another level on the way"),
+    ClientMutant("a client that makes a report anew", FreshNoiseClient, "an answer that is lost"),
 )
 
 
@@ -258,13 +260,13 @@ def open_server() -> Iterator[LyingServer]:
         yield server
 
 
-def lies_against_client(server: LyingServer, sabotage: Sabotage | None = None) -> Iterator[str | None]:
-    """Try all cases on the client as it is, or the case that should reveal the mistake on a sabotaged one."""
-    stage = Stage(server) if sabotage is None else Stage(server, sabotage.client)
-    for name in CASES if sabotage is None else (sabotage.noticed_by,):
-        yield try_case(stage, name, CASES[name])
+def lies_against_client(server: LyingServer, mutant: ClientMutant | None = None) -> Iterator[str | None]:
+    """Try all cases on the client as it is, or the case that should reveal the mistake on a mutant."""
+    harness = ClientHarness(server) if mutant is None else ClientHarness(server, mutant.client)
+    for name in CASES if mutant is None else (mutant.noticed_by,):
+        yield try_case(harness, name, CASES[name])
 
 
 def client_attacks(server: LyingServer) -> tuple[Attack, ...]:
     """List the attacks on the client and on copies with a mistake."""
-    return attacks(CLIENT, lambda sabotage: lies_against_client(server, sabotage), SABOTAGES)
+    return attacks(CLIENT, lambda mutant: lies_against_client(server, mutant), CLIENT_MUTANTS)

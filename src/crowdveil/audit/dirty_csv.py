@@ -28,11 +28,11 @@ LEGALITY = {0: 0, 1: 1, 2: -1}
 REMARK = "Weather"
 """A column that the import does not need, in which people may have written anything."""
 
-Row = tuple[str, str, int, tuple[int, ...]]
+PlainRow = tuple[str, str, int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ImportOutcome:
     """The result of an import: the refused rows by number, and every voter's records, sorted."""
 
     refused: Mapping[int, RowDefect]
@@ -47,34 +47,34 @@ def column(feature: str) -> str:
 COLUMNS = ("ResponseID", "ExtendedSessionID", REMARK, "NumberOfCharacters", "Saved", *map(column, FEATURES))
 
 
-def import_file(path: Path) -> Outcome:
+def import_file(path: Path) -> ImportOutcome:
     """Import a file as users do."""
     return outcome_of(load_moral_machine(path))
 
 
-def outcome_of(imported: ImportResult) -> Outcome:
+def outcome_of(imported: ImportResult) -> ImportOutcome:
     """Return what an import accepted and refused."""
     ballots = imported.ballots
     split = np.split(ballots.differences, ballots.offsets[1:-1]) if ballots.voters else []
     records = {name: sorted(v.tolist()) for name, v in zip(ballots.voter_names(), split, strict=True)}
     told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
-    return Outcome({number: RowDefect(reason) for number, reason in told}, records)
+    return ImportOutcome({number: RowDefect(reason) for number, reason in told}, records)
 
 
-def import_plainly(path: Path) -> Outcome:
+def import_plainly(path: Path) -> ImportOutcome:
     """Read a file with the independent reader."""
     return apply_rules(plain_rows(path.read_bytes().decode("utf-8-sig")))
 
 
-def import_line_by_line(path: Path) -> Outcome:
+def import_line_by_line(path: Path) -> ImportOutcome:
     """Read a file as if every line break ended a row: a deliberate mistake."""
     lines = path.read_bytes().decode("utf-8-sig").splitlines()
     return apply_rules(next(csv.reader([line])) for line in lines if line)
 
 
-def import_in_silence(path: Path) -> Outcome:
+def import_in_silence(path: Path) -> ImportOutcome:
     """Leave out refused rows without reporting them: a deliberate mistake."""
-    return Outcome({}, import_plainly(path).records)
+    return ImportOutcome({}, import_plainly(path).records)
 
 
 def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
@@ -99,12 +99,12 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
             yield None if _is_open(row) else cells
 
 
-def apply_rules(rows: Iterable[list[str] | None]) -> Outcome:
+def apply_rules(rows: Iterable[list[str] | None]) -> ImportOutcome:
     """Judge the rows after the header, and pair the remaining ones."""
     header, *body = rows
     columns = header or []
     refused: dict[int, RowDefect] = {}
-    dilemmas: dict[str, dict[int, Row]] = defaultdict(dict)
+    dilemmas: dict[str, dict[int, PlainRow]] = defaultdict(dict)
     for number, cells in enumerate(body, start=1):
         row = (
             _read(dict(zip(columns, cells, strict=True))) if cells and len(cells) == len(columns) else RowDefect.RAGGED
@@ -119,7 +119,7 @@ def apply_rules(rows: Iterable[list[str] | None]) -> Outcome:
         if pair is not None:
             chosen, other = sorted(pair, key=lambda row: -row[2])
             records[chosen[1]].append([_value(chosen, k) - _value(other, k) for k in range(len(FEATURES))])
-    return Outcome(refused, {voter: sorted(of_voter) for voter, of_voter in records.items()})
+    return ImportOutcome(refused, {voter: sorted(of_voter) for voter, of_voter in records.items()})
 
 
 def _size(row: str) -> int:
@@ -138,11 +138,11 @@ def _is_open(row: str) -> bool:
     return False
 
 
-def _value(row: Row, k: int) -> int:
+def _value(row: PlainRow, k: int) -> int:
     return LEGALITY[row[3][k]] if FEATURES[k] == "legality" else row[3][k]
 
 
-def _read(cells: dict[str, str]) -> Row | RowDefect:
+def _read(cells: dict[str, str]) -> PlainRow | RowDefect:
     cells = {name: cell.strip() for name, cell in cells.items()}
     needed = ["Saved", *map(column, FEATURES)]
     if not cells["ExtendedSessionID"]:
@@ -173,10 +173,10 @@ def _read(cells: dict[str, str]) -> Row | RowDefect:
     return cells["ResponseID"], cells["ExtendedSessionID"], int(saved), tuple(map(int, values))
 
 
-def _pair(rows: dict[int, Row], refused: dict[int, RowDefect]) -> list[Row] | None:
+def _pair(rows: dict[int, PlainRow], refused: dict[int, RowDefect]) -> list[PlainRow] | None:
     if _wrong(list(rows.values())) is None:
         return list(rows.values())
-    different: dict[Row, int] = {}
+    different: dict[PlainRow, int] = {}
     for number, row in rows.items():
         if row in different:
             refused[number] = RowDefect.DOUBLED
@@ -189,7 +189,7 @@ def _pair(rows: dict[int, Row], refused: dict[int, RowDefect]) -> list[Row] | No
     return None
 
 
-def _wrong(rows: list[Row]) -> RowDefect | None:
+def _wrong(rows: list[PlainRow]) -> RowDefect | None:
     if len(rows) == 1:
         return RowDefect.UNPAIRED
     if len(rows) > 2:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.audit.trial import FALSE_ALARM, PureEpsilon, Rows, Score, frequencies
+from crowdveil.audit.trial import FALSE_ALARM, PureEpsilonSubject, Rows, Score, frequencies
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps
 from crowdveil.privacy.noise.coins import Odds
@@ -205,7 +205,7 @@ def _kolmogorov(ranks: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class LastBits(PureEpsilon):
+class LastBits(PureEpsilonSubject):
     """0 against 1, by the doubles of the output: from our grid, or (a mistake) from NumPy's Laplace sampler."""
 
     on_the_grid: bool

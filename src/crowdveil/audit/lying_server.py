@@ -251,7 +251,7 @@ CHANGED_PROMISES: dict[str, Change] = {
 """Changes that a server may make to the poll ``algorithm-2`` after a voter agreed to it."""
 
 
-class Stage(Protocol):
+class AttackHarness(Protocol):
     """A lying server, and somebody to whom it lies."""
 
     @property
@@ -262,34 +262,34 @@ class Stage(Protocol):
         """Whether a poll, as the server describes it now, is refused."""
 
 
-S = TypeVar("S", bound=Stage)
+S = TypeVar("S", bound=AttackHarness)
 
 
-def untrue_poll(lie: str, stage: Stage) -> str | None:
+def untrue_poll(lie: str, harness: AttackHarness) -> str | None:
     """Describe a poll inconsistently."""
     poll, change = UNTRUE_POLLS[lie]
-    stage.server.describe(poll, change)
-    return None if stage.refuses(poll) else "the poll is accepted"
+    harness.server.describe(poll, change)
+    return None if harness.refuses(poll) else "the poll is accepted"
 
 
-def untrue_session(lie: str, stage: Stage) -> str | None:
+def untrue_session(lie: str, harness: AttackHarness) -> str | None:
     """Draw dilemmas that are not the study's."""
     poll, change = UNTRUE_SESSIONS[lie]
-    stage.server.draw(poll, change)
-    return None if stage.refuses(poll) else "the dilemmas are accepted"
+    harness.server.draw(poll, change)
+    return None if harness.refuses(poll) else "the dilemmas are accepted"
 
 
-LIES: dict[str, Callable[[Stage], str | None]] = {
+LIES: dict[str, Callable[[AttackHarness], str | None]] = {
     **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
     **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
 }
 """Cases that any client of a server must refuse: each returns a finding, or None."""
 
 
-def try_case(stage: S, name: str, case: Callable[[S], str | None]) -> str | None:
+def try_case(harness: S, name: str, case: Callable[[S], str | None]) -> str | None:
     """Try one case, and let the server tell the truth again; return the finding, if any."""
     try:
-        found = case(stage)
+        found = case(harness)
     finally:
-        stage.server.tell_the_truth()
+        harness.server.tell_the_truth()
     return None if found is None else f"{name}: {found}"

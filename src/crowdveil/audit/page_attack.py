@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
+from crowdveil.audit.attacks import PAGE, Attack, attacks
 from crowdveil.audit.browser import Visitor, open_browser
 from crowdveil.audit.lying_server import (
     CHANGED_PROMISES,
@@ -28,7 +29,6 @@ from crowdveil.audit.lying_server import (
     lying_server,
     try_case,
 )
-from crowdveil.audit.surroundings import PAGE, Attack, attacks
 from crowdveil.study.study import Study
 
 BORDER = """async (name) => {
@@ -58,7 +58,7 @@ CHANGED_SINCE = "the poll has changed since"
 
 
 @dataclass
-class Stage:
+class PageHarness:
     """A lying server, and browsers for the visitors to whom it lies."""
 
     server: LyingServer
@@ -107,31 +107,31 @@ class Stage:
             self._border.context.close()
 
 
-Case = Callable[[Stage], str | None]
+PageCase = Callable[[PageHarness], str | None]
 """Returns a finding, or None."""
 
 
-def honest(stage: Stage) -> str | None:
+def honest(harness: PageHarness) -> str | None:
     """Accept an honest server: otherwise the refusals of lies would prove nothing."""
-    refusals = {poll: stage.refusal_of(poll) for poll in POLLS}
+    refusals = {poll: harness.refusal_of(poll) for poll in POLLS}
     return next((f"the honest poll {poll} is refused: {told}" for poll, told in refusals.items() if told), None)
 
 
-def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
+def untrue_poll_shown(lie: str, harness: PageHarness) -> str | None:
     """Open an inconsistent poll: the page must say so, ask for nothing and send nothing."""
     poll, change = UNTRUE_POLLS[lie]
-    stage.server.describe(poll, change)
-    visitor = stage.visit(poll)
+    harness.server.describe(poll, change)
+    visitor = harness.visit(poll)
     if visitor.asks_for_consent or NOT_TAKEN not in visitor.words:
         return "the poll is shown"
     return _sent_or_complained(visitor, 0)
 
 
-def untrue_session_shown(lie: str, stage: Stage) -> str | None:
+def untrue_session_shown(lie: str, harness: PageHarness) -> str | None:
     """Begin a session with dilemmas that are not the study's: the page must neither show nor store any of them."""
     poll, change = UNTRUE_SESSIONS[lie]
-    stage.server.draw(poll, change)
-    visitor = stage.visit(poll)
+    harness.server.draw(poll, change)
+    visitor = harness.visit(poll)
     visitor.agree()
     visitor.page.locator(".dilemma, [role=alert]:not(:empty)").first.wait_for()
     if (
@@ -143,15 +143,15 @@ def untrue_session_shown(lie: str, stage: Stage) -> str | None:
     return _sent_or_complained(visitor, 0)
 
 
-def changed_on_the_way(stage: Stage) -> str | None:
+def changed_on_the_way(harness: PageHarness) -> str | None:
     """Change the promise when everything is ready to be sent: no earlier choice may be kept or sent."""
-    visitor = to_review(stage.visit(POLL))
+    visitor = to_review(harness.visit(POLL))
     for what, change in CHANGED_PROMISES.items():
-        stage.server.describe(POLL, change)
+        harness.server.describe(POLL, change)
         visitor.reload()
         if not visitor.asks_for_consent or visitor.page.locator("#agree").is_checked() or CHANGED not in visitor.words:
             return f"another {what} does not lead back to consent"
-        stage.server.tell_the_truth()
+        harness.server.tell_the_truth()
     visitor.agree()
     visitor.page.locator(".dilemma").wait_for()
     memory = visitor.memory()
@@ -161,30 +161,30 @@ def changed_on_the_way(stage: Stage) -> str | None:
     return _sent_or_complained(visitor, 0)
 
 
-def changed_after_sending(stage: Stage) -> str | None:
+def changed_after_sending(harness: PageHarness) -> str | None:
     """Change the promise after a report has arrived: the page must stop, and still be able to withdraw it."""
-    visitor = to_review(stage.visit(POLL))
+    visitor = to_review(harness.visit(POLL))
     visitor.press_primary()
     report = visitor.done()
     for what, change in CHANGED_PROMISES.items():
-        stage.server.describe(POLL, change)
+        harness.server.describe(POLL, change)
         visitor.reload()
         if visitor.asks_for_consent or CHANGED_SINCE not in visitor.words or report not in visitor.words:
             return f"another {what} does not stop the page"
         if not visitor.page.get_by_role("button", name="Withdraw").is_visible():
             return f"after another {what} the report cannot be withdrawn"
-        stage.server.tell_the_truth()
+        harness.server.tell_the_truth()
     return _sent_or_complained(visitor, 1)
 
 
-def changed_while_sending(stage: Stage) -> str | None:
+def changed_while_sending(harness: PageHarness) -> str | None:
     """Lose the connection, then change the promise: the report may have arrived, and must not be remade or resent."""
-    visitor = to_review(stage.visit(POLL))
+    visitor = to_review(harness.visit(POLL))
     body = visitor.shown_body()
     visitor.page.route("**/report", lambda route: route.abort())
     visitor.press_primary()
     visitor.page.get_by_text("Nothing is lost").wait_for()
-    stage.server.describe(POLL, CHANGED_PROMISES["place"])
+    harness.server.describe(POLL, CHANGED_PROMISES["place"])
     tried = len(visitor.sent())
     visitor.page.unroute("**/report")
     visitor.complaints.clear()  # The browser itself reports the lost connection.
@@ -196,24 +196,24 @@ def changed_while_sending(stage: Stage) -> str | None:
     return _sent_or_complained(visitor, tried)
 
 
-def under_another_name(stage: Stage) -> str | None:
+def under_another_name(harness: PageHarness) -> str | None:
     """Ask for a report on the same study in other polls: it must be refused. A poll of another study stays open."""
-    visitor = to_review(stage.visit(POLL))
+    visitor = to_review(harness.visit(POLL))
     visitor.press_primary()
     report = visitor.done()
     for other in ("subset-selection", "central"):
-        visitor.open(stage.address_of(other))
+        visitor.open(harness.address_of(other))
         if "has another name" not in visitor.words or report not in visitor.words or visitor.asks_for_consent:
             return f"the poll {other} of the same study may ask again"
-    visitor.open(stage.address_of("kidney"))
+    visitor.open(harness.address_of("kidney"))
     if not visitor.asks_for_consent:
         return "a poll of another study may not ask"
     return _sent_or_complained(visitor, 1)
 
 
-def forgotten_ballot(stage: Stage) -> str | None:
+def forgotten_ballot(harness: PageHarness) -> str | None:
     """Ask again after the ballot itself was deleted: the device must still know that it has taken part."""
-    visitor = to_review(stage.visit(POLL))
+    visitor = to_review(harness.visit(POLL))
     visitor.press_primary()
     visitor.done()
     visitor.page.evaluate(FORGET)
@@ -223,10 +223,10 @@ def forgotten_ballot(stage: Stage) -> str | None:
     return _sent_or_complained(visitor, 1)
 
 
-def tagged_study(stage: Stage) -> str | None:
+def tagged_study(harness: PageHarness) -> str | None:
     """Compare the fingerprint in a report with that of the study shown: the server must not be able to mark it."""
-    visitor = to_review(stage.visit("kidney"))
-    described = visitor.page.request.get(f"{stage.server.address}/api/polls/kidney").json()
+    visitor = to_review(harness.visit("kidney"))
+    described = visitor.page.request.get(f"{harness.server.address}/api/polls/kidney").json()
     own = Study.from_dict(described["study"]).fingerprint
     if json.loads(visitor.shown_body())["study"] != own:
         return "the report has another fingerprint than the study"
@@ -251,11 +251,11 @@ def _sent_or_complained(visitor: Visitor, expected: int) -> str | None:
     return f"the page complains: {visitor.complaints[0]}" if visitor.complaints else None
 
 
-BORDERS: dict[str, Case] = {
+BORDERS: dict[str, PageCase] = {
     "an honest server": honest,
     **LIES,
 }
-VISITS: dict[str, Case] = {
+VISITS: dict[str, PageCase] = {
     **{
         f"{lie}, shown": partial(untrue_poll_shown, lie)
         for lie in (
@@ -279,7 +279,7 @@ CASES = {**BORDERS, **VISITS}
 
 
 @dataclass(frozen=True)
-class Sabotage:
+class PageMutant:
     """A deliberate mistake in one of the page's modules, and the case that should reveal it."""
 
     mistake: str
@@ -289,105 +289,105 @@ class Sabotage:
     noticed_by: str
 
 
-SABOTAGES = (
-    Sabotage(
+PAGE_MUTANTS = (
+    PageMutant(
         "a page that believes any unit", "poll.js", "units.includes(unit)", "true", "randomised response for records"
     ),
-    Sabotage(
+    PageMutant(
         "a page that believes any fingerprint",
         "poll.js",
         "fingerprint(study) === described.study_fingerprint",
         "true",
         "a fingerprint that marks the visitor",
     ),
-    Sabotage(
+    PageMutant(
         "a page that lets unknown fields through",
         "poll.js",
         "unknown === undefined",
         "true",
         "a field that marks the visitor",
     ),
-    Sabotage(
+    PageMutant(
         "a page that takes any epsilon",
         "mechanisms/records.js",
         " && micro <= GREATEST_MICRO",
         "",
         "an epsilon above 50",
     ),
-    Sabotage(
+    PageMutant(
         "a page that takes any scale",
         "poll.js",
         "positive(`the unit of feature ${name}`, feature.unit);",
         "",
         "a unit of nothing",
     ),
-    Sabotage(
+    PageMutant(
         "a page that sees no repeats", "poll.js", "!repeats(study, dilemmas)", "true", "one dilemma again and again"
     ),
-    Sabotage(
+    PageMutant(
         "a page that counts no dilemmas",
         "poll.js",
         "dilemmas.length === drawing.dilemmas",
         "true",
         "a dilemma too few",
     ),
-    Sabotage(
+    PageMutant(
         "a page that takes values out of bounds",
         "poll.js",
         "value >= low && value <= high",
         "true",
         "a value beyond its range",
     ),
-    Sabotage(
+    PageMutant(
         "a page that does not check the poll",
         "main.js",
         "checkedPoll(await getPoll(pollName()))",
         "await getPoll(pollName())",
         "a fingerprint that marks the visitor, shown",
     ),
-    Sabotage(
+    PageMutant(
         "a page that does not check the dilemmas",
         "page.js",
         "checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas)",
         "(await getSession(this.poll.id)).dilemmas",
         "one dilemma again and again, shown",
     ),
-    Sabotage(
+    PageMutant(
         "a page that forgets what it promised",
         "journey.js",
         "stored.promise !== promise",
         "false",
         "another promise on the way",
     ),
-    Sabotage(
+    PageMutant(
         "a page that promises any place",
         "poll.js",
         "const promised = { id, place, unit,",
         "const promised = { id,",
         "another promise while sending",
     ),
-    Sabotage(
+    PageMutant(
         "a page that asks for free text anywhere",
         "poll.js",
         'place === "central" || kind !== "text"',
         "true",
         "free text where nobody is trusted",
     ),
-    Sabotage(
+    PageMutant(
         "a page that knows polls by their names",
         "main.js",
         "participationKey(poll.study) + link",
         "poll.id + link",
         "the same study under another name",
     ),
-    Sabotage(
+    PageMutant(
         "a page that forgets that it has sent",
         "page.js",
         "if (this.store.submission() === null) this.store.writeSubmission",
         "if (false) this.store.writeSubmission",
         "a ballot that is forgotten",
     ),
-    Sabotage(
+    PageMutant(
         "a page that tells a choice with a step",
         "page.js",
         "tellStep(this.poll.id, step)",
@@ -398,29 +398,29 @@ SABOTAGES = (
 
 
 @contextmanager
-def open_stage() -> Iterator[Stage]:
+def open_page_harness() -> Iterator[PageHarness]:
     """Start the lying server and the browser."""
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory())
         server = stack.enter_context(lying_server(Path(folder)))
-        stage = Stage(server, stack.enter_context(open_browser()))
-        stack.callback(stage.close)
-        yield stage
+        harness = PageHarness(server, stack.enter_context(open_browser()))
+        stack.callback(harness.close)
+        yield harness
 
 
-def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterator[str | None]:
-    """Try all cases on the page as it is, or the case that should reveal the mistake on a sabotaged one."""
-    if sabotage is not None:
-        stage.server.damage(sabotage.module, sabotage.right, sabotage.wrong)
-    stage.load_modules()
+def lies_against_page(harness: PageHarness, mutant: PageMutant | None = None) -> Iterator[str | None]:
+    """Try all cases on the page as it is, or the case that should reveal the mistake on a mutant."""
+    if mutant is not None:
+        harness.server.damage(mutant.module, mutant.right, mutant.wrong)
+    harness.load_modules()
     try:
-        for name in CASES if sabotage is None else (sabotage.noticed_by,):
-            yield try_case(stage, name, CASES[name])
+        for name in CASES if mutant is None else (mutant.noticed_by,):
+            yield try_case(harness, name, CASES[name])
     finally:
-        stage.server.repair()
-        stage.load_modules()
+        harness.server.repair()
+        harness.load_modules()
 
 
-def page_attacks(stage: Stage) -> tuple[Attack, ...]:
+def page_attacks(harness: PageHarness) -> tuple[Attack, ...]:
     """List the attacks on the page and on copies with a mistake."""
-    return attacks(PAGE, lambda sabotage: lies_against_page(stage, sabotage), SABOTAGES)
+    return attacks(PAGE, lambda mutant: lies_against_page(harness, mutant), PAGE_MUTANTS)

@@ -19,8 +19,8 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.laws import fit_of, gaussian_fit
 from crowdveil.audit.neighbours import Neighbours
-from crowdveil.audit.setups import Central, Setup, likelihood, same_estimate
-from crowdveil.audit.trial import AllInRows, Point, Rows, Score
+from crowdveil.audit.setups import CentralSetup, Setup, likelihood, same_estimate
+from crowdveil.audit.trial import PrivacyPoint, Rows, RowSubject, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
@@ -49,8 +49,8 @@ _ROWS_FOR_THE_LAW = 20_000
 _REPORTS_AT_ONCE = 1_000_000
 NOTHING = 1e-6
 """Epsilon of a promise to reveal nothing: an audit cannot distinguish it from 0."""
-Order = Callable[[Sequence[Any]], Sequence[Any]]
-Write = Callable[[Mapping[str, Any]], bytes]
+Reordering = Callable[[Sequence[Any]], Sequence[Any]]
+ReportWriter = Callable[[Mapping[str, Any]], bytes]
 _WRITTEN_AT_ONCE = 200_000
 
 
@@ -78,9 +78,9 @@ class PurePromise:
         return self.setup.paradigm.name
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The epsilon."""
-        return [Point(self.setup.epsilon.value)]
+        return [PrivacyPoint(self.setup.epsilon.value)]
 
     @property
     def neighbours(self) -> str:
@@ -130,7 +130,7 @@ class GaussianPromise:
     It adds its noise to the same sum as Algorithm 1, so the worst neighbours are the same.
     """
 
-    crowd: Central
+    crowd: CentralSetup
     """Algorithm 1 on that crowd."""
     pair: Neighbours
     """The worst neighbours for Algorithm 1."""
@@ -156,9 +156,9 @@ class GaussianPromise:
         return self.crowd.paradigm.name
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """Points of the curve that rho-zCDP implies."""
-        return [Point(epsilon_of(float(self.rho), delta), delta) for delta in GAUSSIAN_DELTAS]
+        return [PrivacyPoint(epsilon_of(float(self.rho), delta), delta) for delta in GAUSSIAN_DELTAS]
 
     @property
     def reach(self) -> float:
@@ -206,7 +206,7 @@ class GaussianPromise:
 
 
 @dataclass(frozen=True)
-class ShuffledPromise(AllInRows):
+class ShuffledPromise(RowSubject):
     """Reports of signed subset selection that are shuffled before anybody sees them.
 
     The crowd is small, since in a large one no attack sees anything. All voters are known except one, who holds one of
@@ -238,11 +238,11 @@ class ShuffledPromise(AllInRows):
         return f"shuffled, {self.voters} voters, d = {features}" + (" (randomised response)" if features == 1 else "")
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The computed bound, at several deltas."""
         voters = self.voters if self.claimed_voters is None else self.claimed_voters
         bounds = [(amplified_epsilon(self.local.value, voters, delta), delta) for delta in SHUFFLED_DELTAS]
-        return [Point(epsilon, 0.0 if self.forget_delta else delta) for epsilon, delta in bounds if epsilon > 0]
+        return [PrivacyPoint(epsilon, 0.0 if self.forget_delta else delta) for epsilon, delta in bounds if epsilon > 0]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Let the crowd report repeatedly, and count the reports (or keep the first voter's, if not shuffled)."""
@@ -300,7 +300,7 @@ def without_padding(report: Mapping[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Crowd(AllInRows):
+class _RelayedCrowd(RowSubject):
     """Voters who all answer against everything, except the first, who may answer for everything."""
 
     settings: MechanismSettings
@@ -339,13 +339,13 @@ class _Crowd(AllInRows):
 
 
 @dataclass(frozen=True)
-class HostsView(_Crowd):
+class HostView(_RelayedCrowd):
     """A batch as its host sees it, in the order in which it arrived."""
 
     voters: int
     claimed_voters: int
     """The size of the batch for which the bound holds."""
-    order: Order = shuffled
+    order: Reordering = shuffled
 
     @property
     def remark(self) -> str:
@@ -353,13 +353,13 @@ class HostsView(_Crowd):
         return f"through a relay, {self.voters} voters of epsilon {self.local}: the host's view"
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The bound for one-bit reports, at several deltas."""
         bounds = [
             (amplified_epsilon(self.local.value, self.claimed_voters, delta, one_bit=True), delta)
             for delta in SHUFFLED_DELTAS
         ]
-        return [Point(epsilon, delta) for epsilon, delta in bounds if epsilon > 0]
+        return [PrivacyPoint(epsilon, delta) for epsilon, delta in bounds if epsilon > 0]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Deliver batch after batch."""
@@ -375,17 +375,17 @@ class HostsView(_Crowd):
 
 
 @dataclass(frozen=True)
-class RelaysView(_Crowd):
+class RelayView(_RelayedCrowd):
     """A sealed report as the relay sees it: by its length."""
 
-    write: Write = padded
+    write: ReportWriter = padded
 
     remark = "through a relay: the relay's view, that is lengths"
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The promise to reveal nothing."""
-        return [Point(NOTHING)]
+        return [PrivacyPoint(NOTHING)]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Write the first voter's report again and again, and measure its length."""

@@ -87,7 +87,7 @@ class Setup(Protocol):
 
 
 @dataclass(frozen=True)
-class Central:
+class CentralSetup:
     """A central mechanism on a crowd of three, one of whom is attacked."""
 
     mechanism: CentralMechanism[Any, Any] | EffectCounts
@@ -158,7 +158,7 @@ class Reporter(Protocol):
 
 
 @dataclass(frozen=True)
-class Distributed:
+class DistributedSetup:
     """A distributed mechanism on one voter's device."""
 
     mechanism: Reporter
@@ -210,11 +210,11 @@ class Distributed:
         return rows
 
 
-S = TypeVar("S", Central, Distributed)
+S = TypeVar("S", CentralSetup, DistributedSetup)
 
 
 @dataclass(frozen=True)
-class _Within(Generic[S]):
+class _WrappedSetup(Generic[S]):
     """A mechanism that is used in a special way; everything else is unchanged."""
 
     inner: S
@@ -241,7 +241,7 @@ class _Within(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Forked(_Within[Distributed]):
+class ForkedSetup(_WrappedSetup[DistributedSetup]):
     """Two worker processes, forked from one, whose noise must be independent.
 
     One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind a
@@ -276,7 +276,7 @@ class Forked(_Within[Distributed]):
 
 
 @dataclass(frozen=True)
-class LaterStep(_Within[Central]):
+class LaterStepSetup(_WrappedSetup[CentralSetup]):
     """A later step of Fisher scoring: its sum of scores at a fixed preference, with its noise.
 
     The starting point of a step depends on earlier releases, which an attacker knows. So each step has to keep its

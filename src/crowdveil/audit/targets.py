@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.audit.answers import (
+from crowdveil.audit.answer_promises import (
     AboutYouPromise,
     SeveralPromise,
     SideAnswerPromise,
@@ -24,7 +24,7 @@ from crowdveil.audit.answers import (
     neither_or_a_side,
     report_on_a_repeat,
 )
-from crowdveil.audit.groups import (
+from crowdveil.audit.group_promises import (
     crowd_counts,
     group_bits,
     group_scores,
@@ -33,30 +33,30 @@ from crowdveil.audit.groups import (
     report_group_as_it_is,
 )
 from crowdveil.audit.laws import LastBits
+from crowdveil.audit.mutants import (
+    LoudestAxis,
+    NarrowGaussian,
+    NoisePerCoordinate,
+    SeededBytes,
+    SharedDraw,
+    SignedZeros,
+    TooLittleNoise,
+    UnclippedVoterScore,
+    WholeBudgetPerChoice,
+    WholeBudgetPerStep,
+    WrongOdds,
+)
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
 from crowdveil.audit.promises import (
     GaussianPromise,
-    HostsView,
+    HostView,
     PurePromise,
-    RelaysView,
+    RelayView,
     ShuffledPromise,
     keep_order,
     without_padding,
 )
-from crowdveil.audit.sabotage import (
-    LoudestAxis,
-    NoisePerCoordinate,
-    OneDrawForTwo,
-    SeededOnce,
-    SignedZeros,
-    TooLittleNoise,
-    TooNarrow,
-    UnclippedVoterScore,
-    WholeBudgetForEach,
-    WholeBudgetForEachStep,
-    WrongOdds,
-)
-from crowdveil.audit.setups import Central, Distributed, Forked, LaterStep, Setup, can_fork
+from crowdveil.audit.setups import CentralSetup, DistributedSetup, ForkedSetup, LaterStepSetup, Setup, can_fork
 from crowdveil.audit.trial import Subject
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -120,10 +120,10 @@ class Target:
 def promises(epsilon: Epsilon) -> list[Target]:
     """List all mechanisms at this epsilon, and some again at an epsilon at which they work differently."""
     return [
-        _pure(Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)),
-        _pure(Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)),
-        _pure(Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)),
-        _pure(Central(PooledChoices(), paradigm("alcp"), _small(3), epsilon)),
+        _pure(CentralSetup(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)),
+        _pure(CentralSetup(VoterScore(), paradigm("vlcp"), _small(3), epsilon)),
+        _pure(CentralSetup(PooledScore(), paradigm("rlcp"), _small(3), epsilon)),
+        _pure(CentralSetup(PooledChoices(), paradigm("alcp"), _small(3), epsilon)),
         _pure(_later_step(VoterScore(), "vlcp", epsilon)),
         _pure(_later_step(PooledScore(), "rlcp", epsilon)),
         _pure(_algorithm_2(epsilon)),
@@ -137,7 +137,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(_subset_selection(epsilon)),
         _pure(_subset_selection(SOME_SIGNS)),
         _pure(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
-        _pure(Distributed(ScoreRelease(), paradigm("rldp"), _small(3), epsilon)),
+        _pure(DistributedSetup(ScoreRelease(), paradigm("rldp"), _small(3), epsilon)),
         _pure(_linear_part(epsilon, 1)),
         _pure(_linear_part(epsilon, 3)),
         _pure(_randomised_response(epsilon), neighbours=_one_turned),
@@ -150,43 +150,43 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _promise(moves_scenario(epsilon)),
         _promise(group_scores(epsilon)),
         _promise(group_bits(epsilon)),
-        _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
-        _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
+        _pure(DistributedSetup(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
+        _pure(DistributedSetup(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
         *(_third_answer(kind, epsilon) for kind in _THIRD),
         *(_repeat(kind, epsilon) for kind in _REPEAT),
         _gaussian(epsilon),
         _promise(_one_sign()),
         _promise(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
         _promise(_hosts_view(), slow=True),
-        _promise(RelaysView(_small(2), SHUFFLED_SIGNS)),
+        _promise(RelayView(_small(2), SHUFFLED_SIGNS)),
         _promise(LastBits(epsilon, on_the_grid=True)),
     ]
 
 
 def mistakes(epsilon: Epsilon) -> list[Target]:
     """List the mistakes that must be caught, at this epsilon or at one where they do harm."""
-    algorithm_1 = Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)
-    voter_score = Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)
-    pooled_score = Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)
+    algorithm_1 = CentralSetup(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)
+    voter_score = CentralSetup(VoterScore(), paradigm("vlcp"), _small(3), epsilon)
+    pooled_score = CentralSetup(PooledScore(), paradigm("rlcp"), _small(3), epsilon)
     size = subset_size(_SIGNS, SOME_SIGNS.value)
     too_often = WrongOdds(among_odds(_SIGNS, size), Odds(size, size, size, _SIGNS))
     two_sent = _one_choice(TWO_CHOICES, "all choices, two sent")
     loudest_axis = replace(_one_bit(epsilon, "another axis"), mechanism=LoudestAxis())
-    factor_answer = Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon)
-    factor_counts = Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)
+    factor_answer = DistributedSetup(FactorAnswer(), paradigm("vldp"), _small(3), epsilon)
+    factor_counts = DistributedSetup(FactorCounts(), paradigm("rldp"), _small(3), epsilon)
     signed_zeros = replace(_randomised_response(epsilon), mechanism=SignedZeros())
     return [
         _pure(algorithm_1, lambda: TooLittleNoise(2), bug="factor 2 missing"),
-        _pure(algorithm_1, OneDrawForTwo, bug="one draw for two coordinates"),
+        _pure(algorithm_1, SharedDraw, bug="one draw for two coordinates"),
         _pure(voter_score, lambda: TooLittleNoise(math.sqrt(2)), bug="scale too small by sqrt 2"),
         _pure(replace(voter_score, mechanism=UnclippedVoterScore()), bug="clipping left out"),
         _pure(replace(_later_step(VoterScore(), "vlcp", epsilon), by_voter=False), bug="clip of a step left out"),
-        _pure(_later_step(VoterScore(), "vlcp", epsilon), WholeBudgetForEachStep, bug="whole epsilon at every step"),
+        _pure(_later_step(VoterScore(), "vlcp", epsilon), WholeBudgetPerStep, bug="whole epsilon at every step"),
         _pure(pooled_score, NoisePerCoordinate, bug="sensitivity per coordinate"),
         *([_pure(_in_workers(epsilon), _seeded_once, bug="same noise after a fork")] if can_fork() else []),
         _pure(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
         _pure(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of a choice forgotten"),
-        _pure(_one_bit(TWO_CHOICES, "two bits"), WholeBudgetForEach, _opposed, "epsilon not split"),
+        _pure(_one_bit(TWO_CHOICES, "two bits"), WholeBudgetPerChoice, _opposed, "epsilon not split"),
         _pure(_one_bit(epsilon, "one bit"), lambda: WrongOdds(FLIP, Odds(0, 0, 1, 0)), _opposed, "never turned over"),
         _pure(loudest_axis, neighbours=_loud_elsewhere, bug="axis chosen by the answers"),
         _pure(_subset_selection(SOME_SIGNS, ", two axes"), lambda: too_often, on_two_axes, "wrong odds of k"),
@@ -197,7 +197,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             "flips with e^-epsilon",
         ),
         _pure(signed_zeros, neighbours=_one_turned, bug="a zero keeps its sign"),
-        _pure(two_sent, WholeBudgetForEach, _all_turned, "epsilon not split"),
+        _pure(two_sent, WholeBudgetPerChoice, _all_turned, "epsilon not split"),
         _about_you(epsilon, lambda: WrongOdds(keep_odds(OPTIONS), keep_odds(2)), "odds of two options for three"),
         _several(epsilon, careless=True, bug="an option drawn among those that were ticked"),
         _pure(_effect_counts("rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
@@ -221,13 +221,13 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _repeat("bit", epsilon, lambda: WrongOdds(FLIP, Odds(0, 0, 1, 0)), "a second answer never turned over"),
         _repeat("telling kind", epsilon, bug="said where answers differ"),
         _repeat("count", epsilon, lambda: TooLittleNoise(2), "half the noise of a count"),
-        _gaussian(epsilon, TooNarrow, "deviation halved"),
+        _gaussian(epsilon, NarrowGaussian, "deviation halved"),
         _promise(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
         _promise(replace(_one_sign(), forget_delta=True), "delta forgotten"),
         _promise(replace(_one_sign(), shuffle=False), "not shuffled"),
         _promise(replace(_hosts_view(), order=keep_order), "order of arrival kept", slow=True),
         _promise(replace(_hosts_view(), voters=2), "batch too small", slow=True),
-        _promise(RelaysView(_small(2), SHUFFLED_SIGNS, without_padding), "length varies"),
+        _promise(RelayView(_small(2), SHUFFLED_SIGNS, without_padding), "length varies"),
         _promise(LastBits(epsilon, on_the_grid=False), "floating-point noise"),
     ]
 
@@ -245,14 +245,14 @@ def _promise(subject: Subject, bug: str | None = None, slow: bool = False) -> Ta
     return Target(subject.name, lambda effort: subject, bug, slow)
 
 
-def _effect_counts(name: str, epsilon: Epsilon) -> Central:
+def _effect_counts(name: str, epsilon: Epsilon) -> CentralSetup:
     protected = paradigm(name)
     settings = _small(3)
-    return Central(crowd_counts(protected.unit, settings.study, epsilon), protected, settings, epsilon)
+    return CentralSetup(crowd_counts(protected.unit, settings.study, epsilon), protected, settings, epsilon)
 
 
 def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGaussian, bug: str | None = None) -> Target:
-    crowd = Central(Algorithm1(), paradigm("vlcp"), _small(2), epsilon)
+    crowd = CentralSetup(Algorithm1(), paradigm("vlcp"), _small(2), epsilon)
     rho = Fraction(rho_of(epsilon.value, GAUSSIAN_DELTA)).limit_denominator(10**6)
 
     def subject(effort: Effort) -> Subject:
@@ -261,8 +261,8 @@ def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGauss
     return Target(GaussianMean.name, subject, bug, slow=True)
 
 
-def _hosts_view() -> HostsView:
-    return HostsView(_small(2), SHUFFLED_SIGNS, RELAYED_VOTERS, RELAYED_VOTERS)
+def _hosts_view() -> HostView:
+    return HostView(_small(2), SHUFFLED_SIGNS, RELAYED_VOTERS, RELAYED_VOTERS)
 
 
 def _several(epsilon: Epsilon, *, careless: bool = False, bug: str | None = None) -> Target:
@@ -317,42 +317,42 @@ def _small(features: int, sensitivity: Sensitivity = "tight") -> MechanismSettin
     return MechanismSettings(study, study.norm_bound, sensitivity=sensitivity)
 
 
-def _later_step(mechanism: VoterScore | PooledScore, protects: str, epsilon: Epsilon) -> LaterStep:
-    return LaterStep(Central(mechanism, paradigm(protects), _small(3), epsilon), mechanism.by_voter)
+def _later_step(mechanism: VoterScore | PooledScore, protects: str, epsilon: Epsilon) -> LaterStepSetup:
+    return LaterStepSetup(CentralSetup(mechanism, paradigm(protects), _small(3), epsilon), mechanism.by_voter)
 
 
-def _algorithm_2(epsilon: Epsilon) -> Distributed:
-    return Distributed(Algorithm2(), paradigm("vldp"), _small(3), epsilon)
+def _algorithm_2(epsilon: Epsilon) -> DistributedSetup:
+    return DistributedSetup(Algorithm2(), paradigm("vldp"), _small(3), epsilon)
 
 
-def _in_workers(epsilon: Epsilon) -> Forked:
-    return Forked(_algorithm_2(epsilon), _KNOWN_VOTER)
+def _in_workers(epsilon: Epsilon) -> ForkedSetup:
+    return ForkedSetup(_algorithm_2(epsilon), _KNOWN_VOTER)
 
 
-def _algorithm_3(epsilon: Epsilon, features: int, sensitivity: Sensitivity = "tight") -> Distributed:
+def _algorithm_3(epsilon: Epsilon, features: int, sensitivity: Sensitivity = "tight") -> DistributedSetup:
     remark = f"d = {features}" + ("" if sensitivity == "tight" else ", the paper's Delta")
-    return Distributed(Algorithm3(), paradigm("rldp"), _small(features, sensitivity), epsilon, remark=remark)
+    return DistributedSetup(Algorithm3(), paradigm("rldp"), _small(features, sensitivity), epsilon, remark=remark)
 
 
-def _linear_part(epsilon: Epsilon, features: int) -> Distributed:
-    return Distributed(Algorithm3Choices(), paradigm("aldp"), _small(features), epsilon, remark=f"d = {features}")
+def _linear_part(epsilon: Epsilon, features: int) -> DistributedSetup:
+    return DistributedSetup(Algorithm3Choices(), paradigm("aldp"), _small(features), epsilon, remark=f"d = {features}")
 
 
-def _subset_selection(epsilon: Epsilon, remark: str = "") -> Distributed:
+def _subset_selection(epsilon: Epsilon, remark: str = "") -> DistributedSetup:
     remark = f"{subset_size(_SIGNS, epsilon.value)} of {_SIGNS} signs{remark}"
-    return Distributed(SubsetSelection(), paradigm("vldp"), _small(_SIGNS), epsilon, _grid_preferences, remark)
+    return DistributedSetup(SubsetSelection(), paradigm("vldp"), _small(_SIGNS), epsilon, _grid_preferences, remark)
 
 
-def _randomised_response(epsilon: Epsilon) -> Distributed:
-    return Distributed(RandomisedResponse(), paradigm("aldp"), _small(3), epsilon)
+def _randomised_response(epsilon: Epsilon) -> DistributedSetup:
+    return DistributedSetup(RandomisedResponse(), paradigm("aldp"), _small(3), epsilon)
 
 
-def _one_choice(epsilon: Epsilon, remark: str) -> Distributed:
-    return Distributed(OneChoice(), paradigm("aldp"), _small(3), epsilon, remark=remark)
+def _one_choice(epsilon: Epsilon, remark: str) -> DistributedSetup:
+    return DistributedSetup(OneChoice(), paradigm("aldp"), _small(3), epsilon, remark=remark)
 
 
-def _one_bit(epsilon: Epsilon, remark: str) -> Distributed:
-    return Distributed(OneBit(), paradigm("vldp"), _small(3), epsilon, remark=remark)
+def _one_bit(epsilon: Epsilon, remark: str) -> DistributedSetup:
+    return DistributedSetup(OneBit(), paradigm("vldp"), _small(3), epsilon, remark=remark)
 
 
 def _one_sign() -> ShuffledPromise:
@@ -364,7 +364,7 @@ def _grid_preferences(ballots: Ballots, settings: MechanismSettings) -> IntArray
 
 
 def _seeded_once() -> Noise:
-    return BulkNoise(SeededOnce())
+    return BulkNoise(SeededBytes())
 
 
 def _one_turned(setup: Setup, effort: Effort) -> Neighbours:

@@ -167,7 +167,7 @@ def _as_bytes(rows: Rows) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Point:
+class PrivacyPoint:
     """One point of a promised curve."""
 
     epsilon: float
@@ -190,7 +190,7 @@ class Subject(Protocol):
         """Who is promised what; empty if it is none of the paradigms."""
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The points of the promised curve that are attacked."""
 
     @property
@@ -214,7 +214,7 @@ class Subject(Protocol):
         """Check that a release depends only on what the rows contain."""
 
 
-class AllInRows:
+class RowSubject:
     """A subject whose outputs are all in the rows, and whose noise, if any, is tested elsewhere."""
 
     reach: Fraction | float | None = None
@@ -229,18 +229,18 @@ class AllInRows:
 
 
 @dataclass(frozen=True)
-class PureEpsilon(AllInRows):
+class PureEpsilonSubject(RowSubject):
     """Such a subject with a promise of pure epsilon."""
 
     epsilon: Epsilon
 
     @property
-    def promised(self) -> Sequence[Point]:
+    def promised(self) -> Sequence[PrivacyPoint]:
         """The epsilon."""
-        return [Point(self.epsilon.value)]
+        return [PrivacyPoint(self.epsilon.value)]
 
 
-class Verdict(StrEnum):
+class TrialVerdict(StrEnum):
     """The outcome of a trial."""
 
     TIGHT = "tight"
@@ -266,7 +266,7 @@ class Trial:
     name: str
     remark: str
     paradigm: str
-    claimed: Point
+    claimed: PrivacyPoint
     evidence: Evidence
     neighbours: str
     reach: float | None
@@ -277,13 +277,13 @@ class Trial:
     """The deliberate mistake, if any: then a flaw must be found."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> TrialVerdict:
         """The outcome in one word."""
         if self.bug is not None:
-            return Verdict.CAUGHT if self.flaws else Verdict.MISSED
+            return TrialVerdict.CAUGHT if self.flaws else TrialVerdict.MISSED
         if self.flaws:
-            return Verdict.VIOLATED
-        return Verdict.TIGHT if self.evidence.shown >= TIGHT * self.claimed.epsilon else Verdict.HOLDS
+            return TrialVerdict.VIOLATED
+        return TrialVerdict.TIGHT if self.evidence.shown >= TIGHT * self.claimed.epsilon else TrialVerdict.HOLDS
 
     @property
     def promised(self) -> str:
@@ -294,7 +294,7 @@ class Trial:
     @property
     def as_it_should_be(self) -> bool:
         """Whether a promise held, or a mistake was caught."""
-        return self.verdict not in (Verdict.VIOLATED, Verdict.MISSED)
+        return self.verdict not in (TrialVerdict.VIOLATED, TrialVerdict.MISSED)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the trial as plain data."""
@@ -342,6 +342,6 @@ def put_on_trial(subject: Subject, draws: int, bug: str | None = None) -> Trial:
     )
 
 
-def _nearness(point: Point, evidence: Evidence) -> tuple[bool, float]:
+def _nearness(point: PrivacyPoint, evidence: Evidence) -> tuple[bool, float]:
     """Order points: a broken one first, then by the share of the promise that was proved."""
     return evidence.judged > point.epsilon, evidence.shown / point.epsilon

@@ -13,8 +13,8 @@ from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
 from crowdveil.errors import CrowdveilError, missing_extra
 
 if TYPE_CHECKING:
+    from crowdveil.audit.attacks import Attack, AttackResult
     from crowdveil.audit.audit import Audit
-    from crowdveil.audit.surroundings import Attack, SurroundingsTest
 
 NOT_CLEAN = 1
 
@@ -58,18 +58,18 @@ def audit(
         return
     if browser:
         raise CrowdveilError("--browser is for the attack on the voter's page: give --surroundings, too")
-    from crowdveil.audit.audit import Order, check_format, save_picture, tasks
+    from crowdveil.audit.audit import AuditRequest, check_format, save_picture, tasks
     from crowdveil.audit.audit import audit as run_audit
     from crowdveil.files import check_writable
     from crowdveil.privacy.epsilon import Epsilon
 
-    make = Order.quick if quick else Order.thorough
-    order = make(Epsilon(epsilon), draws, mechanism)
+    make = AuditRequest.quick if quick else AuditRequest.thorough
+    request = make(Epsilon(epsilon), draws, mechanism)
     if plot is not None:
         check_format(plot)
         check_writable(plot)
-    with progress("attacking", len(tasks(order)), "trials") as advance:
-        done = run_audit(order, advance)
+    with progress("attacking", len(tasks(request)), "trials") as advance:
+        done = run_audit(request, advance)
     if plot is not None:
         save_picture(done, plot)
     show(done.as_dict() | ({"plot": str(plot)} if plot is not None else {}), as_json, lambda: _print(done, plot))
@@ -78,8 +78,7 @@ def audit(
 
 
 def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
-    from crowdveil.audit.surroundings import ATTACKS, CLIENT, PAGE
-    from crowdveil.audit.surroundings import surroundings as attack_all
+    from crowdveil.audit.attacks import ATTACKS, CLIENT, PAGE, run_attacks
 
     attacks = list(ATTACKS)
     not_tried = dict[str, str]()
@@ -90,7 +89,7 @@ def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
             except CrowdveilError as missing:
                 not_tried[name] = str(missing)
         with progress("attacking", len(attacks), "attacks") as advance:
-            tests = attack_all(seed, attacks, advance)
+            tests = run_attacks(seed, attacks, advance)
     clean = all(test.passed for test in tests)
     data = {"clean": clean, "seed": seed, "attacks": [test.as_dict() for test in tests], "not_tried": not_tried}
     show(data, as_json, lambda: _print_surroundings(tests, not_tried, clean))
@@ -112,17 +111,17 @@ def _client_attacks(stack: ExitStack) -> Sequence[Attack]:
 def _page_attacks(stack: ExitStack) -> Sequence[Attack]:
     """Start the lying server and the browser; if a package is missing, the error says what to install."""
     try:
-        from crowdveil.audit.page_attack import open_stage, page_attacks
+        from crowdveil.audit.page_attack import open_page_harness, page_attacks
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
-    return page_attacks(stack.enter_context(open_stage()))
+    return page_attacks(stack.enter_context(open_page_harness()))
 
 
 def _no_browser(stack: ExitStack) -> Sequence[Attack]:
     raise CrowdveilError("give --browser")
 
 
-def _print_surroundings(tests: Sequence[SurroundingsTest], not_tried: Mapping[str, str], clean: bool) -> None:
+def _print_surroundings(tests: Sequence[AttackResult], not_tried: Mapping[str, str], clean: bool) -> None:
     own = Table("The surroundings under attack", "attack", "verdict", "cases", numbers=1)
     mistakes = Table("Mistakes made on purpose", "attack", "mistake", "verdict", "cases", numbers=1)
     for test in tests:
@@ -183,7 +182,7 @@ def _print(done: Audit, plot: Path | None) -> None:
         say()
     say(
         f"{bold('All promises held, all mistakes were caught.' if done.clean else 'This audit FAILED.')} "
-        f"{done.order.draws:,} outputs of each side ({done.order.slow_draws:,} of Gaussian noise, which is slow "
+        f"{done.request.draws:,} outputs of each side ({done.request.slow_draws:,} of Gaussian noise, which is slow "
         "to draw); proved: lower bounds of epsilon at 99.9 %; reach: distance of the worst "
         "neighbours found, as a share of what the noise covers (the neighbours are in --json)."
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.audit.trial import PureEpsilon, Rows, Score
+from crowdveil.audit.trial import PureEpsilonSubject, Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
@@ -26,7 +26,7 @@ from crowdveil.study.study import Study
 
 
 @dataclass(frozen=True)
-class AboutYouPromise(PureEpsilon):
+class AboutYouPromise(PureEpsilonSubject):
     """A voter's answer about herself: the first of several options, or the second."""
 
     options: int
@@ -53,7 +53,7 @@ class AboutYouPromise(PureEpsilon):
 
 
 @dataclass(frozen=True)
-class SeveralPromise(PureEpsilon):
+class SeveralPromise(PureEpsilonSubject):
     """A voter's ticks at several options: only the first one, or all the others."""
 
     options: int
@@ -87,7 +87,7 @@ class SeveralPromise(PureEpsilon):
 
 
 @dataclass(frozen=True)
-class SideAnswerPromise(PureEpsilon):
+class SideAnswerPromise(PureEpsilonSubject):
     """Two ballots of one voter that differ in a single answer."""
 
     name: str

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.audit import client_attack, page_attack, surroundings
+from crowdveil.audit import attacks, client_attack, page_attack
+from crowdveil.audit.attacks import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
 from crowdveil.audit.browser import INSTRUCTION
-from crowdveil.audit.client_attack import SABOTAGES
-from crowdveil.audit.dirty_csv import COLUMNS, Outcome, dirty_file, import_file, import_plainly
-from crowdveil.audit.surroundings import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
+from crowdveil.audit.client_attack import CLIENT_MUTANTS
+from crowdveil.audit.dirty_csv import COLUMNS, ImportOutcome, dirty_file, import_file, import_plainly
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.sources.import_report import RowDefect
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.xdist_group("audit")
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.mistake or attack.name)
 def test_ours_holds_and_every_mistake_is_caught(attack, monkeypatch):
-    monkeypatch.setattr(surroundings, "HISTORIES", 10)
-    monkeypatch.setattr(surroundings, "FILES", 30)
+    monkeypatch.setattr(attacks, "HISTORIES", 10)
+    monkeypatch.setattr(attacks, "FILES", 30)
     test = attack.run(1)
     assert test.passed, test.findings
 
@@ -64,7 +64,7 @@ def test_a_ledger_that_refuses_without_a_reason_is_found_out():
 def test_a_voter_who_is_left_out_is_found_out():
     def without_a_voter(path):
         outcome = import_file(path)
-        return Outcome(outcome.refused, dict(list(outcome.records.items())[1:]))
+        return ImportOutcome(outcome.refused, dict(list(outcome.records.items())[1:]))
 
     assert next(dirty_files_against_import(1, without_a_voter)).startswith("file 0: imported as")
 
@@ -90,7 +90,7 @@ def test_the_plain_reader_on_a_file_that_was_read_by_hand(tmp_path):
     man, cat = (COLUMNS.index(name) - 5 for name in ("Man", "Cat"))
     difference = [0] * 23
     difference[man], difference[cat] = 2, -3
-    expected = Outcome({2: RowDefect.UNPAIRED, 3: RowDefect.RAGGED}, {"ann": [difference]})
+    expected = ImportOutcome({2: RowDefect.UNPAIRED, 3: RowDefect.RAGGED}, {"ann": [difference]})
     assert import_plainly(path) == expected
     assert import_file(path) == expected
 
@@ -105,17 +105,17 @@ def test_dirty_files_hold_all_kinds_of_dirt():
 
 
 def test_the_command_tells_what_was_attacked_and_what_not(monkeypatch):
-    monkeypatch.setattr(surroundings, "HISTORIES", 2)
-    monkeypatch.setattr(surroundings, "FILES", 3)
+    monkeypatch.setattr(attacks, "HISTORIES", 2)
+    monkeypatch.setattr(attacks, "FILES", 3)
     told = answer("audit", "--surroundings", "--seed", "2")
-    assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS) + 1 + len(SABOTAGES))
+    assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS) + 1 + len(CLIENT_MUTANTS))
     assert told["not_tried"] == {"a lying server before the page": "give --browser"}
 
 
 @pytest.fixture
 def alone(monkeypatch):
     """No other attacks beside those of a test."""
-    monkeypatch.setattr(surroundings, "ATTACKS", ())
+    monkeypatch.setattr(attacks, "ATTACKS", ())
     monkeypatch.setattr(client_attack, "open_server", lambda: nullcontext("a server"))
     monkeypatch.setattr(client_attack, "client_attacks", lambda server: ())
 
@@ -131,12 +131,12 @@ def test_without_the_service_the_client_is_not_lied_to(alone, monkeypatch):
 
 def test_the_browsers_attacks_are_run_and_told_like_the_others(alone, monkeypatch):
     """What they do is tested in tests/web/page/test_lying_server.py."""
-    stages = []
-    monkeypatch.setattr(page_attack, "open_stage", lambda: nullcontext("a stage"))
+    harnesses = []
+    monkeypatch.setattr(page_attack, "open_page_harness", lambda: nullcontext("a harness"))
     tried = Attack("a lying server before the page", None, lambda seed: iter([None, None]))
-    monkeypatch.setattr(page_attack, "page_attacks", lambda stage: stages.append(stage) or (tried,))
+    monkeypatch.setattr(page_attack, "page_attacks", lambda harness: harnesses.append(harness) or (tried,))
     told = answer("audit", "--surroundings", "--browser")
-    assert stages == ["a stage"]
+    assert harnesses == ["a harness"]
     assert ([one["cases"] for one in told["attacks"]], told["not_tried"]) == ([2], {})
 
 
@@ -145,7 +145,7 @@ def no_browser():
 
 
 def test_without_a_browser_it_says_what_to_install(alone, monkeypatch):
-    monkeypatch.setattr(page_attack, "open_stage", no_browser)
+    monkeypatch.setattr(page_attack, "open_page_harness", no_browser)
     result = crowdveil("audit", "--surroundings", "--browser")
     assert re.search("a lying server before the page +not tried", result.stdout)
     (line,) = result.stderr.splitlines()
@@ -170,7 +170,7 @@ def test_a_browser_is_for_the_surroundings():
 def test_a_finding_is_told_and_ends_with_code_1(alone, monkeypatch):
     found = Attack("crowds", None, lambda seed: iter(["step 1: ann has lost 2 of 1", None]))
     missed = Attack("crowds", "a mistake that nobody finds", lambda seed: iter([None]))
-    monkeypatch.setattr(surroundings, "ATTACKS", (found, missed))
+    monkeypatch.setattr(attacks, "ATTACKS", (found, missed))
     result = crowdveil("audit", "--surroundings")
     assert result.code == 1
     for said in ("BROKEN", "MISSED", "step 1: ann has lost 2 of 1", "This audit FAILED."):

@@ -14,7 +14,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.setups import same_estimate
-from crowdveil.audit.trial import PureEpsilon, Rows, Score
+from crowdveil.audit.trial import PureEpsilonSubject, Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -42,7 +42,7 @@ _COUNTED = 30.0
 
 
 @dataclass(frozen=True)
-class EffectsPromise(PureEpsilon):
+class EffectsPromise(PureEpsilonSubject):
     """Noisy counts of two crowds that differ in one voter or record."""
 
     mechanism: EffectCounts
@@ -190,7 +190,7 @@ def _requests(epsilon: Epsilon, left: bool) -> list[NoiseRequest]:
 
 
 @dataclass(frozen=True)
-class GroupScoresPromise(PureEpsilon):
+class GroupScoresPromise(PureEpsilonSubject):
     """The noisy counts of two groups and the noisy sums of their first step, for two crowds."""
 
     noise: Noise
@@ -233,7 +233,7 @@ class GroupScoresPromise(PureEpsilon):
 
 
 @dataclass(frozen=True)
-class GroupBitsPromise(PureEpsilon):
+class GroupBitsPromise(PureEpsilonSubject):
     """The report of a voter in one group, and of a voter in the other."""
 
     noise: Noise

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from crowdveil.audit.dirty_csv import (
-    Outcome,
+    ImportOutcome,
     dirty_file,
     import_file,
     import_in_silence,
@@ -50,7 +50,7 @@ MOST_FINDINGS = 5
 
 
 @dataclass(frozen=True)
-class SurroundingsTest:
+class AttackResult:
     """The result of one attack."""
 
     attack: str
@@ -76,7 +76,7 @@ class SurroundingsTest:
 
 
 @dataclass(frozen=True)
-class Handover:
+class DisguisedCrowd:
     """A crowd as it is submitted for a release, and the truth about it."""
 
     manner: str
@@ -125,7 +125,7 @@ def open_by_position(folder: Path) -> BallotSource:
     return replace(joined, names=pa.array([str(position) for position in range(joined.voters)]))
 
 
-Case = Iterator[str | None]
+Findings = Iterator[str | None]
 """A finding for each case, or None."""
 
 
@@ -133,7 +133,7 @@ def crowds_against_ledger(
     seed: int,
     wrap: Callable[[Ledger], ChargeableLedger] = lambda ledger: ledger,
     open_folder: Callable[[Path], BallotSource] = open_ballots,
-) -> Case:
+) -> Findings:
     """Request releases about crowds of a few people, in various disguises, and track what each person lost.
 
     ``lost`` is what a person really lost. ``charged`` is what a ledger must assume: a crowd without names may contain
@@ -148,7 +148,7 @@ def crowds_against_ledger(
             lost = Counter(PEOPLE)
             charged = Counter(PEOPLE)
             for step in range(STEPS):
-                crowd = _handover(random, Path(folder) / f"step {step}", open_folder)
+                crowd = _disguised_crowd(random, Path(folder) / f"step {step}", open_folder)
                 tenths = random.randint(1, 5)
                 request = Request(paradigm(random.choice(("vlcp", "rlcp", "alcp"))), Epsilon(tenths / 10))
                 where = f"history {history}, step {step}: {crowd.manner}"
@@ -176,7 +176,7 @@ def crowds_against_ledger(
                 yield f"{where}: released, but must not be" if crowd.forbidden else None
 
 
-def dirty_files_against_import(seed: int, read: Callable[[Path], Outcome] = import_file) -> Case:
+def dirty_files_against_import(seed: int, read: Callable[[Path], ImportOutcome] = import_file) -> Findings:
     """Import files as people write them, and compare with a reader that shares no code with the import."""
     random = Random(seed)
     with TemporaryDirectory() as folder:
@@ -198,9 +198,9 @@ class Attack:
 
     name: str
     mistake: str | None
-    cases: Callable[[int], Case]
+    cases: Callable[[int], Findings]
 
-    def run(self, seed: int) -> SurroundingsTest:
+    def run(self, seed: int) -> AttackResult:
         """Try case after case until there are enough findings; for a mistake, one is enough."""
         cases = 0
         findings = list[str]()
@@ -211,7 +211,7 @@ class Attack:
                 findings.append(finding)
             if len(findings) == enough:
                 break
-        return SurroundingsTest(self.name, self.mistake, cases, tuple(findings))
+        return AttackResult(self.name, self.mistake, cases, tuple(findings))
 
 
 _CROWDS = "crowds against the ledger"
@@ -231,7 +231,7 @@ ATTACKS = (
 )
 
 
-class Sabotage(Protocol):
+class Mutant(Protocol):
     """A copy of one of our parts with a mistake."""
 
     @property
@@ -239,16 +239,16 @@ class Sabotage(Protocol):
         """The mistake, in words."""
 
 
-M = TypeVar("M", bound=Sabotage)
+M = TypeVar("M", bound=Mutant)
 
 
-def attacks(name: str, cases: Callable[[M | None], Case], sabotages: Sequence[M]) -> tuple[Attack, ...]:
+def attacks(name: str, cases: Callable[[M | None], Findings], mutants: Sequence[M]) -> tuple[Attack, ...]:
     """List the attacks on one of our parts as it is, and on copies with a mistake."""
 
-    def attack(sabotage: M | None) -> Attack:
-        return Attack(name, None if sabotage is None else sabotage.mistake, lambda seed: cases(sabotage))
+    def attack(mutant: M | None) -> Attack:
+        return Attack(name, None if mutant is None else mutant.mistake, lambda seed: cases(mutant))
 
-    return tuple(attack(sabotage) for sabotage in (None, *sabotages))
+    return tuple(attack(mutant) for mutant in (None, *mutants))
 
 
 CLIENT = "a lying server before the client"
@@ -257,11 +257,11 @@ PAGE = "a lying server before the page"
 """The attack that needs a browser, too (``page_attack``)."""
 
 
-def surroundings(
+def run_attacks(
     seed: int, attacks: Sequence[Attack], tell: Callable[[int], None] = lambda done: None
-) -> tuple[SurroundingsTest, ...]:
+) -> tuple[AttackResult, ...]:
     """Run these attacks; ``tell`` is called after each."""
-    tests = list[SurroundingsTest]()
+    tests = list[AttackResult]()
     for attack in attacks:
         tests.append(attack.run(seed))
         tell(1)
@@ -276,7 +276,7 @@ def _ballots(random: Random, names: Sequence[str], study_name: str = "synthetic-
     return Ballots.from_arrays(study, whose, left, right, [random.choice((1, -1)) for _ in whose])
 
 
-def _handover(random: Random, folder: Path, open_folder: Callable[[Path], BallotSource]) -> Handover:
+def _disguised_crowd(random: Random, folder: Path, open_folder: Callable[[Path], BallotSource]) -> DisguisedCrowd:
     """Choose some people, and a way to submit their ballots."""
     people = tuple(random.sample(PEOPLE, random.randint(2, len(PEOPLE))))
     ballots = _ballots(random, people)
@@ -291,38 +291,38 @@ def _handover(random: Random, folder: Path, open_folder: Callable[[Path], Ballot
         return lambda: given
 
     # Every manner but the first must leave the budget unaffected, or be refused.
-    manners: tuple[Callable[[], Handover], ...] = (
-        lambda: Handover("as they are", in_memory(ballots), people),
-        lambda: Handover(
+    manners: tuple[Callable[[], DisguisedCrowd], ...] = (
+        lambda: DisguisedCrowd("as they are", in_memory(ballots), people),
+        lambda: DisguisedCrowd(
             "another title",
             in_memory(replace(ballots, study=replace(ballots.study, title=f"Title {random.random()}"))),
             people,
         ),
-        lambda: Handover("in another study", in_memory(_ballots(random, people, "synthetic-3")), people),
-        lambda: Handover("digests for names", in_memory(ballots.with_digests()), people),
-        lambda: Handover("without names", in_memory(replace(ballots, names=None)), people, hidden=True),
-        lambda: Handover("without the ledger's key", in_memory(ballots), people, keyless=True),
-        lambda: Handover("a folder", shards(ballots[:1], ballots[1:].with_digests()), people),
-        lambda: Handover("a folder with all voters twice", shards(ballots, ballots), people * 2, forbidden=True),
-        lambda: Handover(
+        lambda: DisguisedCrowd("in another study", in_memory(_ballots(random, people, "synthetic-3")), people),
+        lambda: DisguisedCrowd("digests for names", in_memory(ballots.with_digests()), people),
+        lambda: DisguisedCrowd("without names", in_memory(replace(ballots, names=None)), people, hidden=True),
+        lambda: DisguisedCrowd("without the ledger's key", in_memory(ballots), people, keyless=True),
+        lambda: DisguisedCrowd("a folder", shards(ballots[:1], ballots[1:].with_digests()), people),
+        lambda: DisguisedCrowd("a folder with all voters twice", shards(ballots, ballots), people * 2, forbidden=True),
+        lambda: DisguisedCrowd(
             "a folder with a voter twice, once as a digest",
             shards(ballots, ballots[:1].with_digests()),
             (*people, people[0]),
             forbidden=True,
         ),
-        lambda: Handover(
+        lambda: DisguisedCrowd(
             "a folder with names and without",
             shards(ballots, replace(ballots[:1], names=None)),
             (*people, people[0]),
             forbidden=True,
         ),
-        lambda: Handover(
+        lambda: DisguisedCrowd(
             "a voter twice",
             in_memory(join_batches(ballots.study, [ballots, ballots[:1]])),
             (*people, people[0]),
             forbidden=True,
         ),
-        lambda: Handover(
+        lambda: DisguisedCrowd(
             "selected by their choices", in_memory(ballots.filter(lambda b: b.counts >= 1)), people, forbidden=True
         ),
     )
@@ -343,10 +343,10 @@ def _key_away(ledger: Path, away: bool) -> Iterator[None]:
             hidden.rename(key)
 
 
-def _difference(found: Outcome, expected: Outcome) -> str:
+def _difference(found: ImportOutcome, expected: ImportOutcome) -> str:
     """Describe in a few words where two readers disagree."""
 
-    def told(outcome: Outcome) -> str:
+    def told(outcome: ImportOutcome) -> str:
         records = sum(map(len, outcome.records.values()))
         return f"{len(outcome.records)} voters, {records} records, {len(outcome.refused)} rows refused"
 

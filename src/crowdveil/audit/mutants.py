@@ -50,7 +50,7 @@ class NoisePerCoordinate(BulkNoise):
         return super().laplace(sensitivity, epsilons, columns)
 
 
-class OneDrawForTwo(BulkNoise):
+class SharedDraw(BulkNoise):
     """Noise whose first two coordinates share one draw."""
 
     def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
@@ -60,7 +60,7 @@ class OneDrawForTwo(BulkNoise):
         return noise
 
 
-class TooNarrow(OpenDPGaussian):
+class NarrowGaussian(OpenDPGaussian):
     """Gaussian noise with half the requested standard deviation."""
 
     def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
@@ -80,7 +80,7 @@ class WrongOdds(BulkNoise):
         return super().tosses(self._wrong if odds == self._right else odds, epsilons, columns)
 
 
-class WholeBudgetForEach(BulkNoise):
+class WholeBudgetPerChoice(BulkNoise):
     """Noise in which each of two choices is flipped as if it were the only one."""
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
@@ -88,7 +88,7 @@ class WholeBudgetForEach(BulkNoise):
         return super().tosses(odds, Epsilons(2 * epsilons.values), columns)
 
 
-class WholeBudgetForEachStep(BulkNoise):
+class WholeBudgetPerStep(BulkNoise):
     """Noise in which each of two steps spends the budget of both."""
 
     def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
@@ -96,7 +96,7 @@ class WholeBudgetForEachStep(BulkNoise):
         return super().cube(sensitivity, Epsilons(2 * epsilons.values), columns)
 
 
-class SeededOnce:
+class SeededBytes:
     """Random bytes from a generator that keeps its state, which a fork copies."""
 
     def __init__(self) -> None:
