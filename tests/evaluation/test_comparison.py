@@ -13,16 +13,16 @@ from crowdveil.ballots.file import write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation import comparison as compare_module
-from crowdveil.evaluation.comparison import Order, compare
+from crowdveil.evaluation.comparison import ComparisonRequest, compare
 from crowdveil.evaluation.comparison_runs import (
     POOLED,
     SOCIETY,
     TEST_PAIRS,
-    Entry,
+    ComparisonEntry,
+    ComparisonRun,
+    ComparisonTask,
     HeldOutChoices,
-    Run,
     SyntheticPopulation,
-    Task,
     collect,
     of_file,
     synthetic,
@@ -53,17 +53,23 @@ def quality(table, entry):
 
 
 def test_the_same_crowd_whatever_is_compared_on_it():
-    entry, other = Entry("algorithm-1", Epsilon(1)), Entry("algorithm-2", Epsilon(1))
-    alone = Run(SyntheticPopulation(10, 6, 2), 0, 3, (Task(entry, True),)).measure(ONE)
-    both = Run(SyntheticPopulation(10, 6, 2), 0, 3, (Task(other, True), Task(entry, True))).measure(ONE)
+    entry, other = ComparisonEntry("algorithm-1", Epsilon(1)), ComparisonEntry("algorithm-2", Epsilon(1))
+    alone = ComparisonRun(SyntheticPopulation(10, 6, 2), 0, 3, (ComparisonTask(entry, True),)).measure(ONE)
+    both = ComparisonRun(
+        SyntheticPopulation(10, 6, 2), 0, 3, (ComparisonTask(other, True), ComparisonTask(entry, True))
+    ).measure(ONE)
     for shared in (SOCIETY, POOLED, entry):
         assert quality(alone, shared) == quality(both, shared)
-    assert quality(Run(SyntheticPopulation(10, 6, 2), 1, 3, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
-    assert quality(Run(SyntheticPopulation(10, 6, 2), 0, 4, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
+    assert quality(ComparisonRun(SyntheticPopulation(10, 6, 2), 1, 3, ()).measure(ONE), SOCIETY) != quality(
+        alone, SOCIETY
+    )
+    assert quality(ComparisonRun(SyntheticPopulation(10, 6, 2), 0, 4, ()).measure(ONE), SOCIETY) != quality(
+        alone, SOCIETY
+    )
 
 
 def test_accuracy_is_against_the_social_parameter():
-    run = Run(SyntheticPopulation(40, 20, 4), 0, 0, ())
+    run = ComparisonRun(SyntheticPopulation(40, 20, 4), 0, 0, ())
     crowd = synthetic_crowd(40, 20, 4, generator(run.name))
     exact = on_all_gaussian_pairs(crowd.social, society(crowd.ballots, 2.0).parameter)
     deviation = np.sqrt(exact * (1 - exact) / TEST_PAIRS)
@@ -76,7 +82,7 @@ def test_accuracy_is_against_the_social_parameter():
 )
 def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance, draws):
     """N = 20, epsilon = 2, B = 2: scale 2B / (N epsilon) once, or 2B / epsilon from each voter, averaged."""
-    run = Run(SyntheticPopulation(20, 4, 3), 0, 0, (Task(Entry(name, Epsilon(2)), True),))
+    run = ComparisonRun(SyntheticPopulation(20, 4, 3), 0, 0, (ComparisonTask(ComparisonEntry(name, Epsilon(2)), True),))
     (error,) = run.measure(ONE).filter(pl.col("epsilon") == "2")["squared_error"]
     kurtosis = 6 if name == "algorithm-1" else 6 / 20 + 3
     relative = np.sqrt((kurtosis + 2) / (3 * draws))
@@ -102,7 +108,7 @@ def test_probabilities_are_judged_by_what_was_chosen_pooled_over_draws():
 
 def test_fresh_voters_choose_as_the_crowd_was_drawn():
     """Preferences N(m, I): in a pair v the first side is chosen with probability Phi(m . v / sqrt(1 + |v|^2))."""
-    run = Run(SyntheticPopulation(4, 3, 2), 0, 0, ())
+    run = ComparisonRun(SyntheticPopulation(4, 3, 2), 0, 0, ())
     _, held_out = run.population.draw(None, generator(run.name))
     social = synthetic_crowd(4, 3, 2, generator(run.name)).social
     pairs = held_out.pairs[: len(held_out.choices)]
@@ -127,15 +133,19 @@ def unanimous(tmp_path_factory):
 
 
 def test_held_out_answers_are_predicted_and_ties_count_half(unanimous):
-    table = Run(of_file(unanimous), 0, 0, (Task(Entry("pooled-choices", Epsilon(50)), True),)).measure(ONE)
+    table = ComparisonRun(
+        of_file(unanimous), 0, 0, (ComparisonTask(ComparisonEntry("pooled-choices", Epsilon(50)), True),)
+    ).measure(ONE)
     assert quality(table, SOCIETY) == pytest.approx(0.8 + 0.2 / 2)
     assert quality(table, POOLED) == pytest.approx(0.9)
-    assert quality(table, Entry("pooled-choices", Epsilon(50))) == pytest.approx(0.9)
+    assert quality(table, ComparisonEntry("pooled-choices", Epsilon(50))) == pytest.approx(0.9)
 
 
 def test_a_crowd_of_another_size_is_drawn_from_the_training_voters(unanimous):
-    table = Run(of_file(unanimous), 0, 0, (Task(Entry("algorithm-1", Epsilon(50)), False),), voters=100).measure(ONE)
-    assert quality(table, Entry("algorithm-1", Epsilon(50))) == pytest.approx(0.9)
+    table = ComparisonRun(
+        of_file(unanimous), 0, 0, (ComparisonTask(ComparisonEntry("algorithm-1", Epsilon(50)), False),), voters=100
+    ).measure(ONE)
+    assert quality(table, ComparisonEntry("algorithm-1", Epsilon(50))) == pytest.approx(0.9)
 
 
 def in_this_process(runs, workers, tell):
@@ -149,11 +159,11 @@ CURVE = tuple(Epsilon(e) for e in ("0.01", "1", "30"))
 @pytest.fixture(scope="module")
 def small():
     paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
-    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0, whole_curves=True)
+    request = ComparisonRequest(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0, whole_curves=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "carry_out", in_this_process)
         patch.setattr(compare_module, "CURVE", CURVE)
-        return compare(order, unwatched)
+        return compare(request, unwatched)
 
 
 def test_rows_say_what_they_are_about(small):
@@ -181,7 +191,9 @@ def test_probabilities_are_judged_where_they_were_asked_for(small):
     for row in small.as_dict()["rows"]:
         assert 0 < row["brier"] < 1
         assert -1 < row["overstatement"] < 1
-    points = [entry for entry in small.measured if entry.epsilon is not None and entry.epsilon not in small.order.asked]
+    points = [
+        entry for entry in small.measured if entry.epsilon is not None and entry.epsilon not in small.request.asked
+    ]
     assert points
     for entry in points:
         assert np.isnan(small.measured[entry].brier).all()
@@ -198,7 +210,7 @@ def test_intervals_are_students_over_the_crowds(small):
 def test_intervals_are_of_what_is_possible(small):
     wild = np.array([0.1, 1.0, 0.9])
     entry = small.shown[0].entry
-    base = small.order.population.baselines[0]
+    base = small.request.population.baselines[0]
     far = {one: replace(small.measured[one], quality=wild[::step]) for one, step in ((entry, 1), (base, -1))}
     found = replace(small, measured={**small.measured, **far})
     accuracy, share = found.quality(entry), found.ratio(entry)
@@ -225,8 +237,10 @@ def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
 
 
 def test_results_do_not_depend_on_the_number_of_workers(small):
-    order = Order(small.order.population, small.order.paradigms, small.order.epsilons, 3, 0, workers=2)
-    found = compare(order, unwatched)
+    request = ComparisonRequest(
+        small.request.population, small.request.paradigms, small.request.epsilons, 3, 0, workers=2
+    )
+    found = compare(request, unwatched)
     asked = {contender.entry for contender in small.shown} | {SOCIETY, POOLED}
     assert found.measured.keys() == asked
     for entry, measured in found.measured.items():
@@ -238,7 +252,7 @@ def test_results_do_not_depend_on_the_number_of_workers(small):
 def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
     monkeypatch.setattr(compare_module, "carry_out", in_this_process)
     paradigms = tuple(PARADIGMS[name] for name in ("vldp", "rldp"))
-    made = compare(Order(synthetic(20, 5, 2), paradigms, (), 2, 0), unwatched).as_dict()
+    made = compare(ComparisonRequest(synthetic(20, 5, 2), paradigms, (), 2, 0), unwatched).as_dict()
     kinds = {(row["paradigm"], row["mechanism"], row["votes"]) for row in made["rows"]}
     assert {votes for _, _, votes in kinds} == {"equal", "weighted"}
     assert {row["epsilon"] for row in made["rows"]} == {None}
@@ -263,7 +277,7 @@ def test_orders_that_make_no_sense_are_refused(changes, said):
         "epsilons": (Epsilon(1),),
     }
     with pytest.raises(CrowdveilError, match=said):
-        Order(**{**usual, "number": 3, "seed": 0, **changes})
+        ComparisonRequest(**{**usual, "number": 3, "seed": 0, **changes})
 
 
 def test_sizes_that_make_no_sense_are_refused(tmp_path):

@@ -16,7 +16,15 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.file import read_ballots
 from crowdveil.evaluation import comparison
 from crowdveil.evaluation.comparison import relayed_contenders
-from crowdveil.evaluation.comparison_runs import Entry, EntryResult, Run, Task, collect, of_file, runs_of
+from crowdveil.evaluation.comparison_runs import (
+    ComparisonEntry,
+    ComparisonRun,
+    ComparisonTask,
+    EntryResult,
+    collect,
+    of_file,
+    runs_of,
+)
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -45,7 +53,7 @@ def test_the_command_has_a_table_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured once, and told in JSON and in words. Processes are tested with the comparison itself."""
 
     @cache
-    def measured(runs: tuple[Run, ...]) -> dict[Entry, EntryResult]:
+    def measured(runs: tuple[ComparisonRun, ...]) -> dict[ComparisonEntry, EntryResult]:
         return collect(pl.concat([run.measure(range(1)) for run in runs]))
 
     monkeypatch.setattr(comparison, "carry_out", lambda runs, workers, tell: measured(tuple(runs)))
@@ -74,7 +82,7 @@ def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file
     assert one.relayed is not None
     assert one.relayed.epsilon <= 1
     assert one.relayed.delta == 1e-6
-    runs = runs_of(population, splits, 0, [Task(one.entry, thorough=True)])
+    runs = runs_of(population, splits, 0, [ComparisonTask(one.entry, thorough=True)])
     measured = collect(pl.concat([run.measure(range(1)) for run in runs]))
     assert measured[one.entry].quality.mean() >= 0.72
 

@@ -86,7 +86,7 @@ def compare(
 
     Example: `crowdveil compare --voters 50 --records 100 --features 10 --epsilon 0.1,0.3,1 --plot compare.svg`
     """
-    from crowdveil.evaluation.comparison import Order
+    from crowdveil.evaluation.comparison import ComparisonRequest
     from crowdveil.evaluation.comparison import compare as run_comparison
     from crowdveil.files import check_picture
 
@@ -97,7 +97,7 @@ def compare(
     if personal and epsilon is not None:
         raise CrowdveilError("--personal and --epsilon exclude each other: give one of them")
     population, number = _population(ballots, voters, records, features, crowds, splits)
-    order = Order(
+    request = ComparisonRequest(
         population=population,
         paradigms=_paradigms(paradigm, personal),
         epsilons=() if personal else _epsilons(EPSILONS if epsilon is None else epsilon),
@@ -109,7 +109,7 @@ def compare(
         relay=relay,
         workers=workers if workers is not None else os.cpu_count() or 1,
     )
-    made = run_comparison(order, lambda task, total: progress(task, total, "crowds"))
+    made = run_comparison(request, lambda task, total: progress(task, total, "crowds"))
     if plot is not None:
         made.plot(plot)
     data = {**made.as_dict(), **({} if plot is None else {"plot": str(plot)})}
@@ -150,19 +150,19 @@ def _paradigms(text: str | None, personal: bool) -> tuple[Paradigm, ...]:
 
 
 def _print(made: Comparison, plot: Path | None) -> None:
-    population = made.order.population
-    say(bold(population.describe(made.order.number)))
+    population = made.request.population
+    say(bold(population.describe(made.request.number)))
     for entry in population.baselines:
         say(f"no privacy, {entry.mechanism}: {population.quality} {made.quality(entry)}")
-    for paradigm in made.order.paradigms:
+    for paradigm in made.request.paradigms:
         _table(made, paradigm).print()
-    if made.order.relay:
+    if made.request.relay:
         _relayed(made).print()
     say("* recommended")
     _calibration(made).print()
-    if made.order.whole_curves:
+    if made.request.whole_curves:
         _print_epsilon_needed(made)
-    if made.order.count_voters:
+    if made.request.count_voters:
         _print_voters_needed(made)
     if plot is not None:
         say(f"\nWrote {plot}")
@@ -173,8 +173,8 @@ def _print(made: Comparison, plot: Path | None) -> None:
 def _table(made: Comparison, paradigm: Paradigm) -> Table:
     from crowdveil.pages.plain_words import paradigm_title
 
-    quality = made.order.population.quality
-    base = made.order.population.baselines[0].mechanism
+    quality = made.request.population.quality
+    base = made.request.population.baselines[0].mechanism
     title = f"\n{paradigm.name}: {paradigm_title(paradigm)}"
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:
@@ -192,8 +192,8 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
 
 
 def _relayed(made: Comparison) -> Table:
-    quality = made.order.population.quality
-    base = made.order.population.baselines[0].mechanism
+    quality = made.request.population.quality
+    base = made.request.population.baselines[0].mechanism
     title = "\nvldp through a relay: voters protected, nobody trusted, if host and relay keep apart what they know"
     rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
     for contender in made.shown:
@@ -221,7 +221,7 @@ def _calibration(made: Comparison) -> Table:
         numbers=5,
     )
     private = dict.fromkeys(contender.entry for contender in made.shown)
-    for entry in (*made.order.population.baselines, *private):
+    for entry in (*made.request.population.baselines, *private):
         votes = "equal votes" if entry.equal_votes else "weighted votes"
         level = "no privacy" if entry not in private else votes if entry.epsilon is None else str(entry.epsilon)
         found = made.calibration(entry)
@@ -232,7 +232,7 @@ def _calibration(made: Comparison) -> Table:
 
 
 def _print_epsilon_needed(made: Comparison) -> None:
-    base = made.order.population.baselines[0].mechanism
+    base = made.request.population.baselines[0].mechanism
     shares = ("80%", "90%", "95%")
     rows = Table(f"\nSmallest epsilon for a share of {base}", "paradigm", "choice", "mechanism", *shares, numbers=3)
     for found in made.epsilon_needed():
@@ -243,7 +243,7 @@ def _print_epsilon_needed(made: Comparison) -> None:
 
 
 def _print_voters_needed(made: Comparison) -> None:
-    base = made.order.population.baselines[0].mechanism
+    base = made.request.population.baselines[0].mechanism
     rows = Table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
     for needed in made.voters_needed:
         number = f"more than {needed.simulated_up_to}" if needed.voters is None else str(needed.voters)

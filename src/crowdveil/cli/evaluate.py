@@ -16,7 +16,7 @@ from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.evaluation.alignment import Agreement, Alignment, ModelAlignment
-    from crowdveil.evaluation.asking import Ask
+    from crowdveil.evaluation.model_prompting import Ask
     from crowdveil.evaluation.scorecard import Coverage, Evaluation
 
 
@@ -173,7 +173,7 @@ def align(
     `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --plot align.svg`
     """
     from crowdveil.evaluation.alignment import align as compare
-    from crowdveil.evaluation.asking import ask_model
+    from crowdveil.evaluation.model_prompting import ask_model
     from crowdveil.files import check_picture
     from crowdveil.releases import read_release
     from crowdveil.sources.model_answers import read_answers
@@ -215,11 +215,11 @@ def align(
 
 
 def _endpoint(url: str | None, command: str | None, model: str, timeout: float, key_from: str) -> Ask:
-    from crowdveil.evaluation.asking import ChatEndpoint, Program
+    from crowdveil.evaluation.model_prompting import ChatEndpoint, ModelProgram
 
     if url is not None:
         return ChatEndpoint(url, model, os.environ.get(key_from), timeout)
-    return Program(command or "", timeout)
+    return ModelProgram(command or "", timeout)
 
 
 def _print_alignment(found: Alignment) -> None:

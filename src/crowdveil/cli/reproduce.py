@@ -13,7 +13,7 @@ from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tell
 
 if TYPE_CHECKING:
-    from crowdveil.evaluation.paper.reproduction import Order, Reproduction
+    from crowdveil.evaluation.paper.reproduction import Reproduction, ReproductionRequest
 
 Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: takes only minutes.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
@@ -54,9 +54,9 @@ def everything(
     from crowdveil.files import write_text
 
     words = [*(["--docs", str(docs)] if docs is not None else [])]
-    order = _order(quick, folder, data, workers, crowds, words)
-    _say_if_left_out(order)
-    made = reproduce(order, lambda total: progress("reproducing", total, "jobs"))
+    request = _request(quick, folder, data, workers, crowds, words)
+    _say_if_left_out(request)
+    made = reproduce(request, lambda total: progress("reproducing", total, "jobs"))
     page = folder / "index.html"
     write_text(page, reproduction_page(made))
     if docs is not None:
@@ -82,24 +82,24 @@ def figure(
     from crowdveil.evaluation.paper.reproduction import figure_files, reproduce_figure
 
     check_figure_name(name)
-    order = _order(quick, folder, data, workers, crowds, ["figure", name])
+    request = _request(quick, folder, data, workers, crowds, ["figure", name])
     if name == "compare-no-privacy":
-        _say_if_left_out(order)
-    made = reproduce_figure(order, name, lambda total: progress(name, total, "jobs"))
+        _say_if_left_out(request)
+    made = reproduce_figure(request, name, lambda total: progress(name, total, "jobs"))
     files = {kind: str(path) for kind, path in figure_files(folder, name).items()}
 
     def in_words() -> None:
-        say(f"{bold(made.plan.title)} ({made.plan.paper}), {order.crowds} crowds")
+        say(f"{bold(made.plan.title)} ({made.plan.paper}), {request.crowds} crowds")
         say(made.plan.beside_the_paper)
         for path in files.values():
             say(f"  {path}")
 
-    show({"figure": name, "crowds": order.crowds, "command": order.command, "files": files}, as_json, in_words)
+    show({"figure": name, "crowds": request.crowds, "command": request.command, "files": files}, as_json, in_words)
 
 
-def _order(
+def _request(
     quick: bool, folder: Path, data: Path | None, workers: int | None, crowds: int | None, words: list[str]
-) -> Order:
+) -> ReproductionRequest:
     """Check the options, and record the command that reproduces the same numbers."""
     from crowdveil.evaluation.paper.plan import FULL_CROWDS, QUICK_CROWDS
     from crowdveil.evaluation.paper.reproduction import make_order
@@ -111,9 +111,9 @@ def _order(
     return make_order(folder, number, workers if workers is not None else os.cpu_count() or 1, data, shlex.join(said))
 
 
-def _say_if_left_out(order: Order) -> None:
-    if order.data is None:
-        tell(f"crowdveil: {order.data_words}")
+def _say_if_left_out(request: ReproductionRequest) -> None:
+    if request.data is None:
+        tell(f"crowdveil: {request.data_words}")
 
 
 def _print(made: Reproduction, page: Path) -> None:

@@ -31,7 +31,7 @@ from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margin
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare
+from crowdveil.evaluation.toolkit.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare
 from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
 from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.uncertainty import Uncertainty

@@ -15,9 +15,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.comparison_runs import Entry, EntryResult, Population, Task, Watch, carry_out, runs_of
+from crowdveil.evaluation.comparison_runs import (
+    ComparisonEntry,
+    ComparisonTask,
+    EntryResult,
+    Population,
+    RunProgress,
+    carry_out,
+    runs_of,
+)
 from crowdveil.evaluation.toolkit.crowds import Groups, generator
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, bare
+from crowdveil.evaluation.toolkit.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, bare
 from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
 from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -44,7 +52,7 @@ class Contender:
     """An entry that competes in a paradigm."""
 
     paradigm: Paradigm
-    entry: Entry
+    entry: ComparisonEntry
     paper: bool
     recommended: bool
     relayed: RelayedPromise | None = None
@@ -59,7 +67,7 @@ def contenders(
     A level contains everybody's epsilon, the same for all.
     """
     return [
-        Contender(paradigm, Entry(name, everybody.common), name == papers, name == best)
+        Contender(paradigm, ComparisonEntry(name, everybody.common), name == papers, name == best)
         for paradigm in paradigms
         for everybody in levels
         for name, papers, best in _serving(paradigm, study, everybody, everything)
@@ -73,7 +81,7 @@ def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -
     """
     promises = (largest_promise(study, voters, e.value, DEFAULT_DELTA, DEFAULT_HONEST) for e in epsilons)
     return [
-        Contender(find_paradigm("vldp"), Entry(RELAYED, promise.local), False, False, promise)
+        Contender(find_paradigm("vldp"), ComparisonEntry(RELAYED, promise.local), False, False, promise)
         for promise in promises
         if promise is not None
     ]
@@ -87,7 +95,7 @@ def personal_contenders(
     ``epsilons`` is an example of everybody's epsilons, for which mechanisms are recommended.
     """
     return [
-        Contender(paradigm, Entry(name, None, equal_votes), name == papers, name == best)
+        Contender(paradigm, ComparisonEntry(name, None, equal_votes), name == papers, name == best)
         for paradigm in paradigms
         for name, papers, best in _serving(paradigm, study, epsilons, everything)
         for equal_votes in (True, False)
@@ -107,7 +115,7 @@ def _serving(
 
 
 @dataclass(frozen=True)
-class Order:
+class ComparisonRequest:
     """A request to compare mechanisms."""
 
     population: Population
@@ -152,26 +160,26 @@ class Order:
 class Comparison:
     """The results of a comparison."""
 
-    order: Order
+    request: ComparisonRequest
     contenders: tuple[Contender, ...]
-    measured: Mapping[Entry, EntryResult]
+    measured: Mapping[ComparisonEntry, EntryResult]
     voters_needed: tuple[VotersNeeded, ...]
 
     @property
     def base(self) -> EntryResult:
         """The estimate without privacy to which ratios refer."""
-        return self.measured[self.order.population.baselines[0]]
+        return self.measured[self.request.population.baselines[0]]
 
-    def quality(self, entry: Entry) -> Interval:
+    def quality(self, entry: ComparisonEntry) -> Interval:
         """Return the accuracy (or the share of choices predicted) of an entry, over the crowds."""
         return mean(self.measured[entry].quality).within(0.0, 1.0)
 
-    def ratio(self, entry: Entry) -> Interval:
+    def ratio(self, entry: ComparisonEntry) -> Interval:
         """Return the quality as a share of that without privacy, on the same crowds."""
         most = 1 / float(self.base.quality.mean())
         return ratio(self.measured[entry].quality, self.base.quality).within(0.0, most)
 
-    def calibration(self, entry: Entry) -> dict[str, float | None]:
+    def calibration(self, entry: ComparisonEntry) -> dict[str, float | None]:
         """Return the mean scores of its probabilities and intervals over the crowds; None for a score that it lacks."""
         measured = self.measured[entry]
         found = {
@@ -182,9 +190,9 @@ class Comparison:
     @property
     def shown(self) -> list[Contender]:
         """The contenders at the requested epsilons; the others are points of curves."""
-        return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.order.asked]
+        return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.request.asked]
 
-    def curves(self, paradigm: Paradigm) -> dict[str, list[Entry]]:
+    def curves(self, paradigm: Paradigm) -> dict[str, list[ComparisonEntry]]:
         """Return the entries of a paradigm by increasing epsilon: the paper's, the recommended and all others."""
         own = sorted(
             (c for c in self.contenders if c.paradigm is paradigm and c.entry.epsilon is not None and not c.relayed),
@@ -194,14 +202,14 @@ class Comparison:
         roles = {
             "paper": [c.entry for c in own if c.paper],
             "recommended": [c.entry for c in own if c.recommended],
-            **(named if self.order.everything else {}),
+            **(named if self.request.everything else {}),
         }
         return {role: entries for role, entries in roles.items() if entries}
 
     def epsilon_needed(self) -> list[dict[str, Any]]:
         """Return, for each curve, the smallest epsilon at which it reaches 80, 90 and 95 % of that without privacy."""
         found = []
-        for paradigm in self.order.paradigms:
+        for paradigm in self.request.paradigms:
             for choice, entries in self.curves(paradigm).items():
                 points = [entry.value for entry in entries]
                 ratios = [self.ratio(entry).estimate for entry in entries]
@@ -218,30 +226,30 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        population = self.order.population
+        population = self.request.population
         base, other = population.baselines
         return {
             **population.as_dict(),
-            ("crowds" if population.quality == "accuracy" else "splits"): self.order.number,
-            "seed": self.order.seed,
+            ("crowds" if population.quality == "accuracy" else "splits"): self.request.number,
+            "seed": self.request.seed,
             "no_privacy": {
                 "estimate": base.mechanism,
                 **self._interval(base),
                 other.mechanism: self._interval(other),
             },
             "rows": [self._row(contender) for contender in self.shown],
-            **({"epsilon_needed": self.epsilon_needed()} if self.order.whole_curves else {}),
-            **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.order.count_voters else {}),
+            **({"epsilon_needed": self.epsilon_needed()} if self.request.whole_curves else {}),
+            **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.request.count_voters else {}),
         }
 
     def plot(self, path: Path | None = None) -> Figure:
         """Draw accuracy against epsilon, one panel per paradigm; with a path, write it to a .png or .svg file too."""
         return plotted(partial(_figure, self), path)
 
-    def _interval(self, entry: Entry) -> dict[str, float | None]:
+    def _interval(self, entry: ComparisonEntry) -> dict[str, float | None]:
         found = self.quality(entry)
         return {
-            self.order.population.quality: found.estimate,
+            self.request.population.quality: found.estimate,
             "low": found.low,
             "high": found.high,
             **self.calibration(entry),
@@ -258,7 +266,7 @@ class Comparison:
             "epsilon": None if entry.epsilon is None else entry.epsilon.value,
             "relayed": None if contender.relayed is None else contender.relayed.as_dict(),
             **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.epsilon is None else {}),
-            self.order.population.quality: self.quality(entry).estimate,
+            self.request.population.quality: self.quality(entry).estimate,
             "ratio": share.estimate,
             "low": share.low,
             "high": share.high,
@@ -267,29 +275,35 @@ class Comparison:
         }
 
 
-def compare(order: Order, watch: Watch) -> Comparison:
+def compare(request: ComparisonRequest, watch: RunProgress) -> Comparison:
     """Measure every contender on the same crowds."""
-    study = order.population.study
-    voters = order.population.voters
-    if order.epsilons:
-        levels = dict.fromkeys((*order.epsilons, *(CURVE if order.whole_curves else ())))
+    study = request.population.study
+    voters = request.population.voters
+    if request.epsilons:
+        levels = dict.fromkeys((*request.epsilons, *(CURVE if request.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
-        competing = contenders(order.paradigms, study, everybody, order.everything)
-        competing += relayed_contenders(study, voters, order.epsilons) if order.relay else []
+        competing = contenders(request.paradigms, study, everybody, request.everything)
+        competing += relayed_contenders(study, voters, request.epsilons) if request.relay else []
     else:
         example = Groups().draw(voters, generator("compare, personal epsilons"))
-        competing = personal_contenders(order.paradigms, study, example, order.everything)
-    thorough = {c.entry for c in competing if c.relayed is not None or c.entry.epsilon in order.asked}
-    tasks = [Task(entry, entry in thorough) for entry in dict.fromkeys(c.entry for c in competing)]
-    runs = runs_of(order.population, order.number, order.seed, tasks)
+        competing = personal_contenders(request.paradigms, study, example, request.everything)
+    thorough = {c.entry for c in competing if c.relayed is not None or c.entry.epsilon in request.asked}
+    tasks = [ComparisonTask(entry, entry in thorough) for entry in dict.fromkeys(c.entry for c in competing)]
+    runs = runs_of(request.population, request.number, request.seed, tasks)
     with watch("comparing", len(runs)) as tell:
-        measured = carry_out(runs, order.workers, tell)
+        measured = carry_out(runs, request.workers, tell)
     found: Sequence[VotersNeeded] = ()
-    if order.count_voters:
+    if request.count_voters:
         found = voters_needed(
-            order.population, order.paradigms, order.epsilons, order.number, order.seed, order.workers, watch
+            request.population,
+            request.paradigms,
+            request.epsilons,
+            request.number,
+            request.seed,
+            request.workers,
+            watch,
         )
-    return Comparison(order, tuple(competing), measured, tuple(found))
+    return Comparison(request, tuple(competing), measured, tuple(found))
 
 
 def _names(competing: Sequence[Contender]) -> list[str]:
@@ -340,7 +354,7 @@ def voters_needed(
     number: int,
     seed: int,
     workers: int,
-    watch: Watch,
+    watch: RunProgress,
 ) -> list[VotersNeeded]:
     """Simulate crowds of 25, 50, 100, ... voters until every curve has reached 95 %, or crowds become too large."""
     sizes: list[int] = []
@@ -362,7 +376,7 @@ def voters_needed(
         if not open_still:
             break
         sizes.append(size)
-        tasks = [Task(entry, thorough=False) for entry in dict.fromkeys(open_still.values())]
+        tasks = [ComparisonTask(entry, thorough=False) for entry in dict.fromkeys(open_still.values())]
         runs = runs_of(
             population, max(_FEWEST_CROWDS, min(number, number * population.voters // size)), seed, tasks, size
         )
@@ -396,7 +410,7 @@ _OTHERS = (GREEN, PURPLE, "#e69f00", SKY, GREY)
 
 def _figure(comparison: Comparison) -> Plot:
     """Draw one panel per paradigm: accuracy against epsilon, with a line for no privacy."""
-    paradigms = comparison.order.paradigms
+    paradigms = comparison.request.paradigms
     columns = min(_COLUMNS, len(paradigms))
     rows = math.ceil(len(paradigms) / columns)
     figure = Plot(figsize=(4.2 * columns, 3.0 * rows + 0.4), layout="constrained")
@@ -407,7 +421,7 @@ def _figure(comparison: Comparison) -> Plot:
         axes.set_visible(False)
     for axes in places[:, 0]:
         axes.set_ylabel(
-            "accuracy" if comparison.order.population.quality == "accuracy" else "held-out choices predicted"
+            "accuracy" if comparison.request.population.quality == "accuracy" else "held-out choices predicted"
         )
     for column in places.T:
         column[max(i for i, axes in enumerate(column) if axes.get_visible())].set_xlabel("epsilon")
@@ -420,7 +434,7 @@ def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     bare(axes)
-    base, other = comparison.order.population.baselines
+    base, other = comparison.request.population.baselines
     for entry, dash in ((base, "--"), (other, ":")):
         height = comparison.quality(entry).estimate
         axes.axhline(height, color="#444444", linewidth=1, linestyle=dash, label=f"no privacy ({entry.mechanism})")
@@ -430,7 +444,7 @@ def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:
     axes.legend(fontsize=7, frameon=False, loc="best")
 
 
-def _line(axes: Axes, comparison: Comparison, entries: list[Entry], choice: str, colour: str) -> None:
+def _line(axes: Axes, comparison: Comparison, entries: list[ComparisonEntry], choice: str, colour: str) -> None:
     points = np.array([entry.value for entry in entries])
     found = [comparison.quality(entry) for entry in entries]
     names = dict.fromkeys(entry.mechanism for entry in entries)

@@ -37,12 +37,12 @@ _FEWEST = 8
 _CHEAP_DRAWS = 16
 """Draws of noise per crowd, at the requested epsilons, for mechanisms that need no new fit for a draw."""
 
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+RunProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Takes the name of the work and its number of runs; yields a function to call after each run."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparisonEntry:
     """A mechanism at an epsilon. It is measured once, whatever paradigms it serves."""
 
     mechanism: str
@@ -56,15 +56,15 @@ class Entry:
         return 0.0 if self.epsilon is None else self.epsilon.value
 
 
-SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
+SOCIETY, POOLED = ComparisonEntry("society", None), ComparisonEntry("pooled", None)
 """Without privacy: the mean of the bounded fits (the paper's), and one fit to everybody's records."""
 
 
 @dataclass(frozen=True)
-class Task:
+class ComparisonTask:
     """An entry to measure: thoroughly (all scores) or as a point of a curve (only its quality)."""
 
-    entry: Entry
+    entry: ComparisonEntry
     thorough: bool
 
     @property
@@ -149,7 +149,7 @@ class Population(Protocol):
         """The name of the measured quality: accuracy or predicted."""
 
     @property
-    def baselines(self) -> tuple[Entry, Entry]:
+    def baselines(self) -> tuple[ComparisonEntry, ComparisonEntry]:
         """The two estimates without privacy; ratios refer to the first."""
 
     @property
@@ -283,13 +283,13 @@ def of_file(path: Path) -> FilePopulation:
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparisonRun:
     """One crowd of a population, and what to measure on it."""
 
     population: Population
     seed: int
     number: int
-    tasks: tuple[Task, ...]
+    tasks: tuple[ComparisonTask, ...]
     voters: int | None = None
     """None for the usual size of crowds in this population."""
 
@@ -335,10 +335,10 @@ class Run:
 
 
 def runs_of(
-    population: Population, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None
-) -> list[Run]:
+    population: Population, number: int, seed: int, tasks: Sequence[ComparisonTask], voters: int | None = None
+) -> list[ComparisonRun]:
     """Return the runs of a comparison on this many crowds, of another size if ``voters`` is given."""
-    return [Run(population, seed, k, tuple(tasks), voters) for k in range(number)]
+    return [ComparisonRun(population, seed, k, tuple(tasks), voters) for k in range(number)]
 
 
 def _stated_margins(estimate: Estimate, pairs: FloatArray) -> FloatArray:
@@ -346,17 +346,19 @@ def _stated_margins(estimate: Estimate, pairs: FloatArray) -> FloatArray:
     return pairs @ estimate.parameter if estimate.unknown is None else estimate.unknown.predictive_margins(pairs)
 
 
-def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, EntryResult]:
+def carry_out(
+    runs: Sequence[ComparisonRun], workers: int, tell: Callable[[int], None]
+) -> dict[ComparisonEntry, EntryResult]:
     """Perform all runs on this many processes, and collect the results of each entry."""
     with TemporaryDirectory(prefix="crowdveil-compare-") as folder:
         return collect(sweep(runs, 1, workers, Path(folder), tell))
 
 
-def collect(table: pl.DataFrame) -> dict[Entry, EntryResult]:
+def collect(table: pl.DataFrame) -> dict[ComparisonEntry, EntryResult]:
     """Collect the values of each entry from the tables of all runs."""
     parts = table.sort("number").partition_by("mechanism", "epsilon", "equal_votes", as_dict=True)
     return {
-        Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): EntryResult(
+        ComparisonEntry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): EntryResult(
             **{name: part[name].fill_null(np.nan).to_numpy() for name in SCORES}
         )
         for (mechanism, epsilon, equal_votes), part in parts.items()

@@ -26,7 +26,7 @@ from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError, check_text
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREY, ORANGE, bare
+from crowdveil.evaluation.toolkit.plotting import BLUE, GREY, ORANGE, bare
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Interval, Scores, forecasts
 from crowdveil.figure import Plot, plotted
 from crowdveil.releases import Release, check_release

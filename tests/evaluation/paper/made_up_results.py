@@ -7,26 +7,26 @@ import numpy as np
 from crowdveil.evaluation.paper.experiments import (
     GAMMAS,
     NO_PRIVACY,
-    AcrossEpsilons,
-    AcrossParadigms,
-    AcrossPersonalEpsilons,
     Baselines,
+    EpsilonSweep,
+    ParadigmSweep,
+    PersonalEpsilonSweep,
     UtilityTheorems,
 )
-from crowdveil.evaluation.toolkit.crowds import MoralMachine, generator
+from crowdveil.evaluation.toolkit.crowds import MoralMachineSource, generator
 from crowdveil.evaluation.toolkit.sweep import NO_PRIVACY_AT, Curve
 
-DATA = MoralMachine(Path("nowhere.csv"), "0" * 64)
+DATA = MoralMachineSource(Path("nowhere.csv"), "0" * 64)
 CROWDS = 4
 
 
 class MadeUpResults:
     def curve(self, experiment, series, measure):
-        if isinstance(experiment, Baselines) or (isinstance(experiment, AcrossEpsilons) and series == NO_PRIVACY):
+        if isinstance(experiment, Baselines) or (isinstance(experiment, EpsilonSweep) and series == NO_PRIVACY):
             points = (NO_PRIVACY_AT,)
-        elif isinstance(experiment, AcrossEpsilons | AcrossParadigms):
+        elif isinstance(experiment, EpsilonSweep | ParadigmSweep):
             points = experiment.epsilons
-        elif isinstance(experiment, AcrossPersonalEpsilons):
+        elif isinstance(experiment, PersonalEpsilonSweep):
             points = tuple(point for point, _ in experiment.settings)
         elif isinstance(experiment, UtilityTheorems):
             points = GAMMAS

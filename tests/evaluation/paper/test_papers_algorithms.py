@@ -18,7 +18,7 @@ from crowdveil.evaluation.paper.experiments import (
     same_for_all,
     unscaled_coefficients,
 )
-from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Synthetic
+from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, SyntheticSource
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
@@ -31,12 +31,12 @@ EPSILONS = (0.1, 1.0, 10.0)
 
 @pytest.fixture(scope="module")
 def one():
-    return Synthetic(records=15, features=4).draw(12, range(1))
+    return SyntheticSource(records=15, features=4).draw(12, range(1))
 
 
 @pytest.fixture(scope="module")
 def several():
-    return Synthetic(records=15, features=4).draw(12, range(3))
+    return SyntheticSource(records=15, features=4).draw(12, range(3))
 
 
 def fitted(crowds):

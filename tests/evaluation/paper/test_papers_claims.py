@@ -22,13 +22,13 @@ from crowdveil.evaluation.paper.experiments import (
     UNBOUNDED,
     WITHIN,
     WITHOUT_MAXIMUM,
-    AcrossBounds,
-    AcrossEpsilons,
-    AcrossParadigms,
     Baselines,
+    BoundSweep,
+    EpsilonSweep,
+    ParadigmSweep,
     UtilityTheorems,
 )
-from crowdveil.evaluation.toolkit.crowds import Synthetic
+from crowdveil.evaluation.toolkit.crowds import SyntheticSource
 from crowdveil.evaluation.toolkit.scores import mean
 from crowdveil.evaluation.toolkit.sweep import Results, sweep
 
@@ -36,14 +36,14 @@ pytestmark = pytest.mark.slow
 
 SURE = 1 - 1e-6
 CROWDS = 60
-THEOREMS = UtilityTheorems(Synthetic(), 50, 1.0)
-SMALL = AcrossEpsilons(Synthetic(100), 50, (0.01, 0.3, 0.5, 1.0, 2.0, 10.0))
+THEOREMS = UtilityTheorems(SyntheticSource(), 50, 1.0)
+SMALL = EpsilonSweep(SyntheticSource(100), 50, (0.01, 0.3, 0.5, 1.0, 2.0, 10.0))
 """The setting of Figure 10(a): N = 50, n = 100."""
-RECOMMENDED = AcrossParadigms(SMALL.source, SMALL.voters, (0.5, 2.0))
-BASELINES = Baselines(Synthetic(100), 50)
-LARGE = AcrossEpsilons(Synthetic(100), 100, (1.0,))
-LOW, HIGH = (AcrossEpsilons(Synthetic(features=d), 50, (1.0,)) for d in (3, 20))
-BOUNDS = AcrossBounds(Synthetic(), 100, "norm", (0.5, 2.0), 1.0)
+RECOMMENDED = ParadigmSweep(SMALL.source, SMALL.voters, (0.5, 2.0))
+BASELINES = Baselines(SyntheticSource(100), 50)
+LARGE = EpsilonSweep(SyntheticSource(100), 100, (1.0,))
+LOW, HIGH = (EpsilonSweep(SyntheticSource(features=d), 50, (1.0,)) for d in (3, 20))
+BOUNDS = BoundSweep(SyntheticSource(), 100, "norm", (0.5, 2.0), 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from crowdveil.evaluation.paper.experiments import AcrossParadigms
-from crowdveil.evaluation.toolkit.crowds import Synthetic, seed
+from crowdveil.evaluation.paper.experiments import ParadigmSweep
+from crowdveil.evaluation.toolkit.crowds import SyntheticSource, seed
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
@@ -15,8 +15,8 @@ from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.release import experiment
 from crowdveil.publish.request import Request
 
-SOURCE, VOTERS, CROWDS = Synthetic(12, 3), 40, range(2, 3)
-MADE = AcrossParadigms(SOURCE, VOTERS, (0.5, 5.0))
+SOURCE, VOTERS, CROWDS = SyntheticSource(12, 3), 40, range(2, 3)
+MADE = ParadigmSweep(SOURCE, VOTERS, (0.5, 5.0))
 
 
 @pytest.fixture(scope="module")

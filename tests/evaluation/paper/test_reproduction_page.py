@@ -11,7 +11,7 @@ from made_up_results import DATA, MadeUpResults
 from crowdveil.evaluation.paper import reproduction
 from crowdveil.evaluation.paper.figures import FIGURE_NAMES, figures
 from crowdveil.evaluation.paper.page import reproduction_page, write_docs
-from crowdveil.evaluation.paper.reproduction import Order, figure_files, reproduce
+from crowdveil.evaluation.paper.reproduction import ReproductionRequest, figure_files, reproduce
 
 SOME = ("norm-bound", "moral-machine-comparison")
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -47,13 +47,15 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    order = Order(folder, 4, 1, DATA, "crowdveil reproduce --crowds 4", "a file with <b>tags</b> & signs")
+    request = ReproductionRequest(
+        folder, 4, 1, DATA, "crowdveil reproduce --crowds 4", "a file with <b>tags</b> & signs"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduction, "_run", lambda *asked: MadeUpResults())
         # Every figure is drawn elsewhere; a synthetic and a real one stand for all.
         some = {name: plan for name, plan in figures(DATA).items() if name in SOME}
         patch.setattr(reproduction, "figures", lambda data: some)
-        return reproduce(order, lambda total: None)
+        return reproduce(request, lambda total: None)
 
 
 def test_the_page(made):
@@ -78,7 +80,7 @@ def test_the_page(made):
 
 def test_the_files(made):
     for one in made.figures:
-        files = figure_files(made.order.folder, one.plan.name)
+        files = figure_files(made.request.folder, one.plan.name)
         assert files["png"].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert ElementTree.parse(files["svg"]).getroot().tag.endswith("svg")
         table = pl.read_parquet(files["parquet"])
@@ -88,9 +90,9 @@ def test_the_files(made):
 
 
 def test_the_same_numbers_give_the_same_files(made, tmp_path):
-    again = reproduction._draw(Order(tmp_path, 4, 1, DATA, "", ""), made.figures[0].plan, MadeUpResults())
+    again = reproduction._draw(ReproductionRequest(tmp_path, 4, 1, DATA, "", ""), made.figures[0].plan, MadeUpResults())
     for kind, file in figure_files(tmp_path, again.plan.name).items():
-        assert file.read_bytes() == figure_files(made.order.folder, again.plan.name)[kind].read_bytes()
+        assert file.read_bytes() == figure_files(made.request.folder, again.plan.name)[kind].read_bytes()
 
 
 def test_the_documentation(made, tmp_path):

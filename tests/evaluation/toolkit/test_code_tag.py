@@ -58,7 +58,7 @@ def test_a_change_of_the_library_changes_the_experiments(tmp_path):
         ("study/bundled/moral-machine.toml", True),
         ("evaluation/toolkit/scores.py", True),
         ("evaluation/paper/plan.py", False),
-        ("evaluation/toolkit/drawing.py", False),
+        ("evaluation/toolkit/plotting.py", False),
         ("releases.py", False),
     ):
         path = above / "crowdveil" / file

@@ -8,11 +8,18 @@ import pytest
 from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, Synthetic, generator, open_moral_machine, seed
+from crowdveil.evaluation.toolkit.crowds import (
+    TEST_PAIRS,
+    MoralMachineSource,
+    SyntheticSource,
+    generator,
+    open_moral_machine,
+    seed,
+)
 
 
 def test_a_crowd_is_the_same_whichever_others_are_drawn_with_it():
-    source = Synthetic(records=5, features=3)
+    source = SyntheticSource(records=5, features=3)
     together, alone = source.draw(7, range(4)), source.draw(7, range(2, 3))
     assert np.array_equal(together.by_crowd(together.own_preferences)[2], alone.own_preferences)
     assert np.array_equal(together.ballots[14:21].differences, alone.ballots.differences)
@@ -23,7 +30,7 @@ def test_a_crowd_is_the_same_whichever_others_are_drawn_with_it():
 
 def test_synthetic_crowds_are_judged_on_enough_pairs():
     assert TEST_PAIRS >= 1000
-    drawn = Synthetic(records=5, features=3).draw(200, range(3))
+    drawn = SyntheticSource(records=5, features=3).draw(200, range(3))
     means = drawn.by_crowd(drawn.own_preferences).mean(axis=1)
     judged = drawn.judge(means[:, None], means)
     assert judged["against the mean of the drawn preferences"] == pytest.approx(np.ones((3, 1)))
@@ -71,4 +78,4 @@ def test_too_few_real_voters(tmp_path):
 
 
 def test_the_name_of_real_crowds_is_their_answers():
-    assert MoralMachine(Path("a"), "f" * 64).name == MoralMachine(Path("b"), "f" * 64).name
+    assert MoralMachineSource(Path("a"), "f" * 64).name == MoralMachineSource(Path("b"), "f" * 64).name

@@ -12,16 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.claim import (
-    Claim,
-    Part,
-    Reading,
-    advantage,
-    certainly_below_zero,
-    curves,
-    joined,
-    steps_down,
-)
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
@@ -31,12 +21,22 @@ from crowdveil.evaluation.paper.experiments import (
     RAW_PRINTED,
     WITHIN,
     WITHOUT_MAXIMUM,
-    AcrossEpsilons,
-    AcrossPersonalEpsilons,
+    EpsilonSweep,
+    PersonalEpsilonSweep,
 )
 from crowdveil.evaluation.paper.headline import no_privacy_claims
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
-from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
+from crowdveil.evaluation.paper.verdicts import (
+    Claim,
+    ClaimPart,
+    JudgedResults,
+    advantage,
+    certainly_below_zero,
+    curves,
+    joined,
+    steps_down,
+)
+from crowdveil.evaluation.toolkit.crowds import MoralMachineSource, SyntheticSource
 from crowdveil.evaluation.toolkit.scores import Interval, mean
 from crowdveil.evaluation.toolkit.sweep import Results
 
@@ -45,7 +45,7 @@ MUCH = 0.05
 HIGH = 0.8
 
 
-def all_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
+def all_claims(results: Results, data: MoralMachineSource | None) -> list[Claim]:
     """Check every claim of the paper; those about real data only if there is a file."""
     return [
         *theory_claims(results),
@@ -66,15 +66,16 @@ def theory_claims(results: Results) -> list[Claim]:
 
 def synthetic_claims(results: Results) -> list[Claim]:
     """Check every sentence of Section 5.1 that makes a claim."""
-    read = Reading(results, ("accuracy",))
+    judged = JudgedResults(results, ("accuracy",))
     compared = [plan.synthetic(n) for n in plan.VOTERS]
     panels = {
-        panel: [plan.personal(Synthetic(), n, panel) for n in plan.PERSONAL_VOTERS] for panel in ("f_C", *_SYMBOLS)
+        panel: [plan.personal(SyntheticSource(), n, panel) for n in plan.PERSONAL_VOTERS]
+        for panel in ("f_C", *_SYMBOLS)
     }
     few, many = ([plan.synthetic(n, records) for records in plan.RECORDS_GRID] for n in plan.VOTERS)
     short, long = ([plan.synthetic(n, records) for n in plan.VOTERS] for records in (20, 100))
     fewest, most = (
-        [plan.personal(Synthetic(), n, panel) for panel in _SYMBOLS]
+        [plan.personal(SyntheticSource(), n, panel) for panel in _SYMBOLS]
         for n in (min(plan.PERSONAL_VOTERS), max(plan.PERSONAL_VOTERS))
     )
     return [
@@ -82,7 +83,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "high-accuracy",
             "5.1, Figures 1-3",
             "“high accuracies” of Algorithms 1, 2 and 3",
-            read.parts(
+            judged.parts(
                 "{series}: accuracy at ε = 1, N = n = 100",
                 PRIVATE,
                 lambda s, t: mean(results.curve(plan.synthetic(100, 100), s, t).at(1.0)),
@@ -94,7 +95,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "epsilon",
             "5.1, Figures 1-3",
             "“a smaller ε will lead to a lower accuracy”",
-            _rises_step_by_step(read, plan.all_synthetic()),
+            _rises_step_by_step(judged, plan.all_synthetic()),
             "Less noise, more accuracy. As printed, Algorithm 3 takes the stationary point of a quadratic without a "
             "maximum: at every ε it points where the noise nearly cancels the curvature.",
         ),
@@ -102,7 +103,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "more-voters",
             "5.1, Figures 1-3",
             "“a larger N leads to better accuracy”",
-            read.higher("{series}: N = 100 minus N = 50, mean over ε and n", PRIVATE, many, few),
+            judged.higher("{series}: N = 100 minus N = 50, mean over ε and n", PRIVATE, many, few),
             "The noise of the mean shrinks as 1/N (Algorithm 1) or 1/√N (Algorithms 2 and 3). A mean of stationary "
             "points has no such law: a few of them are very long.",
         ),
@@ -110,7 +111,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "more-records",
             "5.1, Figures 1-3",
             "“a larger n leads to better accuracy”",
-            read.higher("{series}: n = 100 minus n = 20, mean over ε and N", PRIVATE, long, short),
+            judged.higher("{series}: n = 100 minus n = 20, mean over ε and N", PRIVATE, long, short),
             "Noise in Algorithms 1 and 2 does not depend on n: more records only sharpen each voter's estimate, which "
             "the bound B = 2 limits. In Algorithm 3 the objective grows with n and the noise does not.",
         ),
@@ -118,14 +119,14 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "first-is-best",
             "5.1, Figure 4",
             "“Algorithm 1 outperforms the other two”",
-            read.trails(_FIRST_MINUS, (ALGORITHM_2, *THIRD), compared, ALGORITHM_1),
+            judged.trails(_FIRST_MINUS, (ALGORITHM_2, *THIRD), compared, ALGORITHM_1),
             "Algorithm 1 trusts the aggregator and adds noise once; the others add it N times.",
         ),
         Claim(
             "second-is-worst",
             "5.1, Figure 4",
             "“both Algorithms 1 and 3 have much better accuracy than Algorithm 2”",
-            read.leads(_MINUS_SECOND, (ALGORITHM_1, *THIRD), compared, ALGORITHM_2, above=MUCH),
+            judged.leads(_MINUS_SECOND, (ALGORITHM_1, *THIRD), compared, ALGORITHM_2, above=MUCH),
             f"“Much” is read as {MUCH:g} or more on average over the paper's ε. Only with records that are not scaled, "
             "which protects nobody, does Algorithm 3 lie where the paper has it.",
         ),
@@ -133,7 +134,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "functional-beats-laplace",
             "5.1, Figure 4",
             "“superiority of functional mechanism over Laplace” for RLDP",
-            _third_minus_second(read, compared),
+            _third_minus_second(judged, compared),
             "With the repair, and only with it, the functional mechanism is better once ε is large enough to see "
             "anything.",
         ),
@@ -142,7 +143,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
                 f"dimension-{algorithm}",
                 "5.1, Figure 5 (and 4.2)",
                 f"“The accuracy of Algorithm {algorithm} decreases with d”",
-                _falls_with_dimension(read, series),
+                _falls_with_dimension(judged, series),
                 why,
             )
             for algorithm, series, why in ((1, (ALGORITHM_1,), _WHY_DIMENSION_1), (3, THIRD, _WHY_DIMENSION_3))
@@ -151,35 +152,35 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "conservative-fraction",
             "5.1, Figure 6(a)",
             "“the accuracy will be reduced when increasing f_C”",
-            read.rises("{series}: f_C = 0.6 minus f_C = 0.1", PERSONAL, panels["f_C"], above=-math.inf, below=0),
+            judged.rises("{series}: f_C = 0.6 minus f_C = 0.1", PERSONAL, panels["f_C"], above=-math.inf, below=0),
             _WHY_PERSONAL,
         ),
         Claim(
             "personal-eps_C",
             "5.1, Figure 6(b)",
             "“larger ε_C induces better accuracy”",
-            _rises_with_personal_epsilon(read, panels["eps_C"]),
+            _rises_with_personal_epsilon(judged, panels["eps_C"]),
             _WHY_PERSONAL,
         ),
         Claim(
             "personal-eps_M",
             "5.1, Figure 6(c)",
             "“larger ε_M leads to better accuracy”",
-            _rises_with_personal_epsilon(read, panels["eps_M"]),
+            _rises_with_personal_epsilon(judged, panels["eps_M"]),
             _WHY_PERSONAL,
         ),
         Claim(
             "personal-voters",
             "5.1, Figures 6(b), 6(c)",
             "“larger … N will induce better accuracy”",
-            read.higher("{series}: N = 200 minus N = 50", PERSONAL, most, fewest),
+            judged.higher("{series}: N = 200 minus N = 50", PERSONAL, most, fewest),
             "A mean over more voters carries less noise, once each voter's estimate carries some signal.",
         ),
         Claim(
             "personal-panels",
             "5.1, Figure 6",
             "“the accuracy of Figure 6(b) is higher than that of Figure 6(c)”",
-            read.parts(
+            judged.parts(
                 "{series}: mean of panel (b) minus mean of panel (c)",
                 PERSONAL,
                 lambda s, t: advantage(*(curves(results, panels[panel], s, t) for panel in ("eps_C", "eps_M"))),
@@ -191,16 +192,16 @@ def synthetic_claims(results: Results) -> list[Claim]:
             "norm-bound",
             "5.1, Figure 7",
             "“relatively higher when norm bound around 2 or 3”",
-            _around_two_or_three(read),
+            _around_two_or_three(judged),
             "Noise and preference scale with B alike until B is so large that it no longer binds: the accuracy is "
             "nearly flat in B.",
         ),
     ]
 
 
-def real_claims(results: Results, data: MoralMachine) -> list[Claim]:
+def real_claims(results: Results, data: MoralMachineSource) -> list[Claim]:
     """Check every sentence of Section 5.2 that makes a claim."""
-    read = Reading(results, ("agreement", "predicted"))
+    judged = JudgedResults(results, ("agreement", "predicted"))
     where = [plan.real(data, n) for n in plan.REAL_VOTERS]
     compared = plan.real(data, plan.REAL_COMPARISON_VOTERS)
     few, many = ([plan.real(data, n)] for n in (min(plan.REAL_VOTERS), max(plan.REAL_VOTERS)))
@@ -214,28 +215,28 @@ def real_claims(results: Results, data: MoralMachine) -> list[Claim]:
             "real-epsilon",
             "5.2, Figure 8(a)-(c)",
             "“larger ε will induce better accuracy”",
-            read.rises(_RISE, PRIVATE, where),
+            judged.rises(_RISE, PRIVATE, where),
             "As on synthetic data.",
         ),
         Claim(
             "real-voters",
             "5.2, Figure 8(a)-(c)",
             "“larger N … will induce better accuracy”",
-            read.higher("{series}{truth}: N = 200 minus N = 50, mean over ε", PRIVATE, many, few),
+            judged.higher("{series}{truth}: N = 200 minus N = 50, mean over ε", PRIVATE, many, few),
             "As on synthetic data.",
         ),
         Claim(
             "real-first-is-best",
             "5.2, Figure 8(d)",
             "“Algorithm 1 relatively outperforms Algorithms 2 and 3”",
-            read.trails(_FIRST_MINUS, (ALGORITHM_2, *THIRD), [compared], ALGORITHM_1),
+            judged.trails(_FIRST_MINUS, (ALGORITHM_2, *THIRD), [compared], ALGORITHM_1),
             "Algorithm 1 adds noise once, the others once per voter.",
         ),
         Claim(
             "real-second-is-lowest",
             "5.2, Figure 8(d)",
             "“Algorithm 2 has the lowest accuracy in all cases”",
-            read.parts(
+            judged.parts(
                 "number of ε at which Algorithm 2 is certainly above {series}{truth}",
                 (ALGORITHM_1, *THIRD),
                 behind,
@@ -247,7 +248,7 @@ def real_claims(results: Results, data: MoralMachine) -> list[Claim]:
             "real-functional-beats-laplace",
             "5.2, Figure 8(d)",
             "“superiority of functional mechanism over Laplace” for RLDP",
-            read.leads(_MINUS_SECOND, THIRD, [compared], ALGORITHM_2),
+            judged.leads(_MINUS_SECOND, THIRD, [compared], ALGORITHM_2),
             "With about 11 records and 299 noisy coefficients a voter, nothing of the objective is left.",
         ),
         *(
@@ -255,7 +256,7 @@ def real_claims(results: Results, data: MoralMachine) -> list[Claim]:
                 f"real-personal-{panel}",
                 f"5.2, Figure 9({letter})",
                 f"“larger {_SYMBOLS[panel]} … will lead to higher accuracy”",
-                _rises_with_personal_epsilon(read, [plan.personal(data, plan.NO_PRIVACY_REAL_VOTERS, panel)]),
+                _rises_with_personal_epsilon(judged, [plan.personal(data, plan.NO_PRIVACY_REAL_VOTERS, panel)]),
                 "As on synthetic data: at these epsilons a private Algorithm 3 decides little better than a coin.",
             )
             for panel, letter in zip(_SYMBOLS, "ab", strict=True)
@@ -285,16 +286,16 @@ def _theorem(results: Results, name: str, section: str, series: str, what: str) 
         name,
         section,
         "the error is at most α with probability at least 1 − γ",
-        tuple(Part(f"{what} within α at γ = {g:g}", mean(curve.at(g)), above=1 - g) for g in GAMMAS),
+        tuple(ClaimPart(f"{what} within α at γ = {g:g}", mean(curve.at(g)), above=1 - g) for g in GAMMAS),
         "The bound is a union bound; the exact probability is (1 − γ/d)^d, which is always a little more than 1 − γ.",
     )
 
 
 def _maximum(results: Results) -> Claim:
-    def part(series: str, what: str, counts: bool) -> Part:
+    def part(series: str, what: str, counts: bool) -> ClaimPart:
         found = curves(results, plan.all_synthetic(), series, WITHOUT_MAXIMUM)
         at_ten = joined(curve.at(10.0) for curve in found)
-        return Part(f"{what}: voters without a maximum at ε = 10", mean(at_ten), below=0.05, counts=counts)
+        return ClaimPart(f"{what}: voters without a maximum at ε = 10", mean(at_ten), below=0.05, counts=counts)
 
     return Claim(
         "maximum-exists",
@@ -307,47 +308,47 @@ def _maximum(results: Results) -> Claim:
     )
 
 
-def _rises_step_by_step(read: Reading, where: Sequence[AcrossEpsilons]) -> tuple[Part, ...]:
+def _rises_step_by_step(judged: JudgedResults, where: Sequence[EpsilonSweep]) -> tuple[ClaimPart, ...]:
     """Measure whether curves end higher than they begin; the number of steps that go down is context."""
-    measured: list[Part] = []
+    measured: list[ClaimPart] = []
     for series in PRIVATE:
-        down = steps_down(curves(read.results, where, series, *read.truths))
-        measured += read.rises(_RISE, (series,), where)
-        measured.append(Part(f"{SHORT[series]}: steps that certainly go down", down, below=0.5, counts=False))
+        down = steps_down(curves(judged.results, where, series, *judged.truths))
+        measured += judged.rises(_RISE, (series,), where)
+        measured.append(ClaimPart(f"{SHORT[series]}: steps that certainly go down", down, below=0.5, counts=False))
     return tuple(measured)
 
 
-def _rises_with_personal_epsilon(read: Reading, where: Sequence[AcrossPersonalEpsilons]) -> tuple[Part, ...]:
+def _rises_with_personal_epsilon(judged: JudgedResults, where: Sequence[PersonalEpsilonSweep]) -> tuple[ClaimPart, ...]:
     first, *_, last = (point for point, _ in where[0].settings)
-    return read.rises(f"{{series}}{{truth}}: rise from {first:g} to {last:g}", PERSONAL, where)
+    return judged.rises(f"{{series}}{{truth}}: rise from {first:g} to {last:g}", PERSONAL, where)
 
 
-def _third_minus_second(read: Reading, where: Sequence[AcrossEpsilons]) -> tuple[Part, ...]:
-    second = curves(read.results, where, ALGORITHM_2, *read.truths)
-    measured: list[Part] = []
+def _third_minus_second(judged: JudgedResults, where: Sequence[EpsilonSweep]) -> tuple[ClaimPart, ...]:
+    second = curves(judged.results, where, ALGORITHM_2, *judged.truths)
+    measured: list[ClaimPart] = []
     for series in THIRD:
-        third = curves(read.results, where, series, *read.truths)
+        third = curves(judged.results, where, series, *judged.truths)
         for epsilon in (1.0, 10.0):
             gain = mean(joined(a.at(epsilon) - b.at(epsilon) for a, b in zip(third, second, strict=True)))
             label = f"{SHORT[series]} minus Algorithm 2 at ε = {epsilon:g}"
-            measured.append(Part(label, gain, above=0, counts=series in PRIVATE))
+            measured.append(ClaimPart(label, gain, above=0, counts=series in PRIVATE))
     return tuple(measured)
 
 
-def _falls_with_dimension(read: Reading, series: tuple[str, ...]) -> tuple[Part, ...]:
+def _falls_with_dimension(judged: JudgedResults, series: tuple[str, ...]) -> tuple[ClaimPart, ...]:
     low = min(plan.FEATURES_GRID)
     high = max(plan.FEATURES_GRID)
     words = f"{{series}}: d = {high} minus d = {low}, mean over ε = 0.1, 1, 10"
-    return read.higher(words, series, [plan.dimension(high)], [plan.dimension(low)], above=-math.inf, below=0)
+    return judged.higher(words, series, [plan.dimension(high)], [plan.dimension(low)], above=-math.inf, below=0)
 
 
-def _around_two_or_three(read: Reading) -> tuple[Part, ...]:
+def _around_two_or_three(judged: JudgedResults) -> tuple[ClaimPart, ...]:
     bounds = np.array(plan.BOUNDS_GRID)
-    measured: list[Part] = []
+    measured: list[ClaimPart] = []
     for series in (ALGORITHM_1, ALGORITHM_2):
-        found = curves(read.results, [plan.norm_bounds(n) for n in plan.VOTERS], series, *read.truths)
+        found = curves(judged.results, [plan.norm_bounds(n) for n in plan.VOTERS], series, *judged.truths)
         around = [curve.where(np.isin(bounds, (2, 3))) for curve in found]
         for words, others in (("smaller", bounds < 2), ("larger", bounds > 3)):
             gain = advantage(around, [curve.where(others) for curve in found])
-            measured.append(Part(f"{SHORT[series]}: B = 2 and 3 minus {words} B, ε = 0.1", gain, above=0))
+            measured.append(ClaimPart(f"{SHORT[series]}: B = 2 and 3 minus {words} B, ε = 0.1", gain, above=0))
     return tuple(measured)

@@ -16,7 +16,7 @@ import polars as pl
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.society import fit_voters, fit_voters_unbounded
-from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Crowds, Groups, Source, fit_crowd, generator, noise
+from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Crowds, CrowdSource, Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs
 from crowdveil.evaluation.toolkit.sweep import NO_PRIVACY_AT, rows
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -173,10 +173,10 @@ def _fit(crowds: Crowds, numbers: range, bound: float = NORM_BOUND) -> _FittedCr
 
 
 @dataclass(frozen=True)
-class AcrossEpsilons:
+class EpsilonSweep:
     """One source, one crowd size, every algorithm at every epsilon of the paper."""
 
-    source: Source
+    source: CrowdSource
     voters: int
     epsilons: tuple[float, ...]
 
@@ -200,14 +200,14 @@ class AcrossEpsilons:
 
 
 @dataclass(frozen=True)
-class AcrossBounds:
+class BoundSweep:
     """One source, one crowd size, one epsilon, the algorithms with different public bounds.
 
     For bounds on a preference's norm: Algorithms 1 and 2, with a new fit of everybody for each B. For bounds on a
     record: Algorithm 3, repaired, with records scaled by a smaller bound, and longer ones shortened to it.
     """
 
-    source: Source
+    source: CrowdSource
     voters: int
     of: Literal["norm", "record"]
     bounds: tuple[float, ...]
@@ -243,10 +243,10 @@ PERSONAL_VARIANTS = (PRINTED, REPAIRED, CUT, RAW_REPAIRED)
 
 
 @dataclass(frozen=True)
-class AcrossPersonalEpsilons:
+class PersonalEpsilonSweep:
     """One panel: the same crowds under each setting of the voters' groups."""
 
-    source: Source
+    source: CrowdSource
     voters: int
     panel: str
     settings: tuple[tuple[float, Groups], ...]
@@ -273,14 +273,14 @@ class AcrossPersonalEpsilons:
 
 
 @dataclass(frozen=True)
-class AcrossParadigms:
+class ParadigmSweep:
     """One source, one crowd size, every paradigm at every epsilon: one series per paradigm, named after it.
 
-    The crowds are those of ``AcrossEpsilons`` with the same source and size, so that curves can be compared crowd by
+    The crowds are those of ``EpsilonSweep`` with the same source and size, so that curves can be compared crowd by
     crowd. The recommended mechanism may change along a curve.
     """
 
-    source: Source
+    source: CrowdSource
     voters: int
     epsilons: tuple[float, ...]
 
@@ -318,9 +318,9 @@ OWN = "each voter's estimate against the voter's own preference"
 
 @dataclass(frozen=True)
 class Baselines:
-    """The same crowds as in ``AcrossEpsilons``, judged without privacy."""
+    """The same crowds as in ``EpsilonSweep``, judged without privacy."""
 
-    source: Source
+    source: CrowdSource
     voters: int
 
     @property
@@ -359,7 +359,7 @@ RELEASES = 2000
 class UtilityTheorems:
     """Algorithms 1 and 2, run again and again on the same crowds."""
 
-    source: Source
+    source: CrowdSource
     voters: int
     epsilon: float
 

@@ -20,12 +20,12 @@ from crowdveil.evaluation.paper.experiments import (
     REPAIRED,
     UNBOUNDED,
     WITHOUT_MAXIMUM,
-    AcrossEpsilons,
+    EpsilonSweep,
 )
 from crowdveil.evaluation.paper.headline import PAPERS_SERIES, THRESHOLDS, truths
 from crowdveil.evaluation.paper.plan import BESIDE_THE_PAPER, SHORT, THIRD
-from crowdveil.evaluation.toolkit.crowds import RECORDS, MoralMachine, Synthetic
-from crowdveil.evaluation.toolkit.drawing import (
+from crowdveil.evaluation.toolkit.crowds import RECORDS, MoralMachineSource, SyntheticSource
+from crowdveil.evaluation.toolkit.plotting import (
     BLUE,
     GREEN,
     GREY,
@@ -62,7 +62,7 @@ _LOOKS = {
 _MARKS = tuple((edge, wanted) for edge, _, wanted in THRESHOLDS)
 
 
-def figures(data: MoralMachine | None) -> dict[str, FigurePlan]:
+def figures(data: MoralMachineSource | None) -> dict[str, FigurePlan]:
     """Return the figures in the order of their names; those on real data only if there is a file."""
     synthetic, *real = plan.headline(data)
     plans = [
@@ -115,7 +115,7 @@ def _by_series(results: Results, experiment: Experiment, series: Iterable[str], 
     return tuple(line(SHORT[one], _LOOKS[one], results.curve(experiment, one, measure)) for one in series)
 
 
-def _all_series(results: Results, experiment: AcrossEpsilons, title: str, measure: str, words: str) -> Panel:
+def _all_series(results: Results, experiment: EpsilonSweep, title: str, measure: str, words: str) -> Panel:
     """Return a panel with every algorithm on the same crowds, and their level without privacy."""
     level = float(results.curve(experiment, NO_PRIVACY, measure).only.mean())
     lines = _by_series(results, experiment, SHORT, measure)
@@ -173,7 +173,9 @@ def _dimension() -> FigurePlan:
 
 
 def _personal() -> FigurePlan:
-    experiments = {panel: [plan.personal(Synthetic(), n, panel) for n in plan.PERSONAL_VOTERS] for panel in plan.PANELS}
+    experiments = {
+        panel: [plan.personal(SyntheticSource(), n, panel) for n in plan.PERSONAL_VOTERS] for panel in plan.PANELS
+    }
 
     def panels(results: Results) -> list[Panel]:
         return [
@@ -210,7 +212,7 @@ def _norm_bound() -> FigurePlan:
     return _figure("norm-bound", "Accuracy against the norm bound B", "Figure 7", 2, experiments, panels)
 
 
-def _real(data: MoralMachine) -> FigurePlan:
+def _real(data: MoralMachineSource) -> FigurePlan:
     experiments = [plan.real(data, voters) for voters in plan.REAL_VOTERS]
 
     def panels(results: Results) -> list[Panel]:
@@ -233,7 +235,7 @@ def _real(data: MoralMachine) -> FigurePlan:
     return _figure("moral-machine", title, "Figure 8(a)-(c)", 2, experiments, panels)
 
 
-def _real_comparison(data: MoralMachine) -> FigurePlan:
+def _real_comparison(data: MoralMachineSource) -> FigurePlan:
     compared = plan.real(data, plan.REAL_COMPARISON_VOTERS)
 
     def panels(results: Results) -> list[Panel]:
@@ -245,7 +247,7 @@ def _real_comparison(data: MoralMachine) -> FigurePlan:
     return _figure("moral-machine-comparison", title, "Figure 8(d)", 2, [compared], panels)
 
 
-def _real_personal(data: MoralMachine) -> FigurePlan:
+def _real_personal(data: MoralMachineSource) -> FigurePlan:
     experiments = {panel: plan.personal(data, plan.NO_PRIVACY_REAL_VOTERS, panel) for panel in ("eps_C", "eps_M")}
 
     def panels(results: Results) -> list[Panel]:
@@ -260,11 +262,11 @@ def _real_personal(data: MoralMachine) -> FigurePlan:
     return _figure("moral-machine-personal-epsilons", title, "Figure 9", 2, experiments.values(), panels)
 
 
-def _no_privacy(synthetic: AcrossEpsilons, real: Sequence[AcrossEpsilons]) -> FigurePlan:
+def _no_privacy(synthetic: EpsilonSweep, real: Sequence[EpsilonSweep]) -> FigurePlan:
     """Plan Figure 10; without real data, only its synthetic half."""
     unbounded = plan.baselines(plan.NO_PRIVACY_VOTERS, plan.NO_PRIVACY_RECORDS)
 
-    def panel(title: str, results: Results, of: AcrossEpsilons, truth: str, baseline: Curve) -> Panel:
+    def panel(title: str, results: Results, of: EpsilonSweep, truth: str, baseline: Curve) -> Panel:
         lines = tuple(
             ratio_line(SHORT[one], _LOOKS[one], results.curve(of, one, truth), baseline.only) for one in SHORT
         )
@@ -314,7 +316,7 @@ def _maximum() -> FigurePlan:
     return _figure("algorithm-3-maximum", title, "not in the paper", 2, experiments, panels)
 
 
-def _recommended(name: str, words: str, papers: AcrossEpsilons) -> FigurePlan:
+def _recommended(name: str, words: str, papers: EpsilonSweep) -> FigurePlan:
     """Show the recommended mechanisms and the paper's, on the crowds of its last figure."""
     ours = plan.recommended(papers)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.claim import Claim, Part, parts
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
@@ -18,11 +17,12 @@ from crowdveil.evaluation.paper.experiments import (
     REPAIRED,
     SEPARABLE,
     UNBOUNDED,
-    AcrossEpsilons,
     Baselines,
+    EpsilonSweep,
 )
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
-from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
+from crowdveil.evaluation.paper.verdicts import Claim, ClaimPart, parts
+from crowdveil.evaluation.toolkit.crowds import MoralMachineSource, SyntheticSource
 from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.sweep import Experiment, Results
 from crowdveil.privacy.guarantee import PARADIGMS, Paradigm
@@ -46,7 +46,7 @@ NEAR = 0.01
 """Largest distance, one percentage point, from the paper's number that counts as equal."""
 
 
-def no_privacy_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
+def no_privacy_claims(results: Results, data: MoralMachineSource | None) -> list[Claim]:
     """Check every sentence of Section 5.3 that makes a claim; those about real data only if there is a file."""
     synthetic = plan.headline(None)[0]
     claims = [
@@ -64,22 +64,22 @@ def no_privacy_claims(results: Results, data: MoralMachine | None) -> list[Claim
     return claims
 
 
-def recommended_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
+def recommended_claims(results: Results, data: MoralMachineSource | None) -> list[Claim]:
     """Test the paper's headline on the recommended mechanism of each paradigm."""
     return [_recommended(results, where, paradigm) for where in plan.headline(data) for paradigm in PARADIGMS.values()]
 
 
-def truths(where: AcrossEpsilons) -> dict[str, str]:
+def truths(where: EpsilonSweep) -> dict[str, str]:
     """Return the truths that thresholds refer to, in words: m on synthetic crowds, both truths on real ones."""
-    if isinstance(where.source, Synthetic):
+    if isinstance(where.source, SyntheticSource):
         return {"accuracy": "accuracy"}
     return {"agreement": "agreement with the society of all voters", "predicted": "people's choices predicted"}
 
 
 def _baseline(results: Results, where: Baselines) -> Claim:
-    def value(series: str, measure: str) -> Part:
+    def value(series: str, measure: str) -> ClaimPart:
         interval = mean(results.curve(where, series, measure).only)
-        return Part(f"{series}: {measure}", interval, above=0.924 - NEAR, below=0.924 + NEAR)
+        return ClaimPart(f"{series}: {measure}", interval, above=0.924 - NEAR, below=0.924 + NEAR)
 
     return Claim(
         "baseline",
@@ -90,7 +90,7 @@ def _baseline(results: Results, where: Baselines) -> Claim:
             value(UNBOUNDED, "accuracy"),
             replace(value(NO_PRIVACY, "against the mean of the drawn preferences"), counts=False),
             replace(value(UNBOUNDED, OWN), counts=False),
-            Part(SEPARABLE, mean(results.curve(where, UNBOUNDED, SEPARABLE).only), below=0.05, counts=False),
+            ClaimPart(SEPARABLE, mean(results.curve(where, UNBOUNDED, SEPARABLE).only), below=0.05, counts=False),
         ),
         "Their estimate has no bound, and does not exist for a voter whose records one direction explains perfectly. "
         "The mean over the others is worse than the mean of bounded fits: a few very long estimates outvote the rest. "
@@ -108,16 +108,18 @@ def _real_baseline(results: Results, where: Baselines) -> Claim:
         "5.3, Figure 10(b)",
         "“with N = 200 and n = 13, Noothigattu et al.'s method has 98.2 % accuracy”",
         (
-            Part("agreement with the society of all voters", mean(agreement), above=0.982 - NEAR, below=0.982 + NEAR),
-            Part("people's own choices predicted", mean(predicted), above=0.982 - NEAR, counts=False),
-            Part(SEPARABLE, separable, below=0.05, counts=False),
+            ClaimPart(
+                "agreement with the society of all voters", mean(agreement), above=0.982 - NEAR, below=0.982 + NEAR
+            ),
+            ClaimPart("people's own choices predicted", mean(predicted), above=0.982 - NEAR, counts=False),
+            ClaimPart(SEPARABLE, separable, below=0.05, counts=False),
         ),
         "The paper does not say what the truth is; no truth tried here gives 98.2 %. Nobody, or almost nobody, has an "
         "unbounded estimate: some direction of 23 features explains 11 records perfectly.",
     )
 
 
-def _better_than_second(results: Results, where: AcrossEpsilons, truth: str, words: str) -> Claim:
+def _better_than_second(results: Results, where: EpsilonSweep, truth: str, words: str) -> Claim:
     def lead(series: str, truth: str) -> Interval:
         return mean(results.curve(where, series, truth).overall - results.curve(where, ALGORITHM_2, truth).overall)
 
@@ -130,13 +132,13 @@ def _better_than_second(results: Results, where: AcrossEpsilons, truth: str, wor
     )
 
 
-def _thresholds(results: Results, where: AcrossEpsilons, truth: str, words: str) -> list[Claim]:
+def _thresholds(results: Results, where: EpsilonSweep, truth: str, words: str) -> list[Claim]:
     baseline = results.curve(where, NO_PRIVACY, truth).only
 
     def claim(algorithm: int, edge: float, first: float, wanted: float) -> Claim:
         readings = (ALGORITHM_1,) if algorithm == 1 else THIRD
         measured = tuple(
-            Part(
+            ClaimPart(
                 f"{SHORT[series]}: ratio at ε = {epsilon:g}",
                 ratio(results.curve(where, series, truth).at(epsilon), baseline),
                 above=wanted,
@@ -174,15 +176,15 @@ _WHY_THIRD = {
 }
 
 
-def _recommended(results: Results, where: AcrossEpsilons, paradigm: Paradigm) -> Claim:
-    kind = "synthetic" if isinstance(where.source, Synthetic) else "real"
+def _recommended(results: Results, where: EpsilonSweep, paradigm: Paradigm) -> Claim:
+    kind = "synthetic" if isinstance(where.source, SyntheticSource) else "real"
     ours = plan.recommended(where)
     papers = PAPERS_SERIES[paradigm.name]
 
-    def part(of: Experiment, series: str, truth: str, epsilon: float, wanted: float, counts: bool) -> Part:
+    def part(of: Experiment, series: str, truth: str, epsilon: float, wanted: float, counts: bool) -> ClaimPart:
         share = ratio(results.curve(of, series, truth).at(epsilon), results.curve(where, NO_PRIVACY, truth).only)
         who = "recommended" if of is ours else SHORT[series]
-        return Part(f"{who}, {truth}: ratio at ε = {epsilon:g}", share, above=wanted, counts=counts)
+        return ClaimPart(f"{who}, {truth}: ratio at ε = {epsilon:g}", share, above=wanted, counts=counts)
 
     measured = []
     for truth in truths(where):

@@ -7,9 +7,9 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
-from crowdveil.evaluation.paper.claim import Claim, Part, Verdict
 from crowdveil.evaluation.paper.reproduction import DrawnFigure, Reproduction
-from crowdveil.evaluation.toolkit.drawing import png
+from crowdveil.evaluation.paper.verdicts import Claim, ClaimPart, ClaimVerdict
+from crowdveil.evaluation.toolkit.plotting import png
 from crowdveil.files import replacing, write_text
 from crowdveil.pages.markup import text
 
@@ -26,8 +26,13 @@ WHAT_REACHES = (
     "beyond. The ε itself and the paper's mechanism are context. None of this counts among the paper's claims above."
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_KINDS = {Verdict.HOLDS: "holds", Verdict.PARTLY: "partly", Verdict.FAILS: "fails", Verdict.UNCLEAR: "unclear"}
-_MARKS = {Verdict.HOLDS: "✓", Verdict.PARTLY: "◐", Verdict.FAILS: "✗", Verdict.UNCLEAR: "?"}
+_KINDS = {
+    ClaimVerdict.HOLDS: "holds",
+    ClaimVerdict.PARTLY: "partly",
+    ClaimVerdict.FAILS: "fails",
+    ClaimVerdict.UNCLEAR: "unclear",
+}
+_MARKS = {ClaimVerdict.HOLDS: "✓", ClaimVerdict.PARTLY: "◐", ClaimVerdict.FAILS: "✗", ClaimVerdict.UNCLEAR: "?"}
 
 
 def reproduction_page(made: Reproduction) -> str:
@@ -47,10 +52,10 @@ def reproduction_page(made: Reproduction) -> str:
 <main>
 <h1>Privacy-preserving Crowd-guided AI Decision-making in Ethical Dilemmas: its evaluation, reproduced</h1>
 <p>{text(summary(made))}</p>
-<p>Every number is a mean over {made.order.crowds} crowds with its 95&nbsp;% interval. Accuracy is the share of test
+<p>Every number is a mean over {made.request.crowds} crowds with its 95&nbsp;% interval. Accuracy is the share of test
 pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked
 NOT PRIVATE show where a curve of the paper comes from; they protect nobody.</p>
-<p>Data: {text(made.order.data_words)}</p>
+<p>Data: {text(made.request.data_words)}</p>
 <nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#recommended">What reaches the claim</a> ·
 <a href="#figures">Figures</a> ·
 <a href="#choices">What the paper leaves open</a> · <a href="#made">How this was made</a></nav>
@@ -80,7 +85,7 @@ NOT PRIVATE show where a curve of the paper comes from; they protect nobody.</p>
 {"".join(_row(c.question, c.chosen, c.matters) for c in made.choices)}</tbody>
 </table></div>
 <h2 id="made">How this was made</h2>
-<pre>{text(made.order.command)}</pre>
+<pre>{text(made.request.command)}</pre>
 <p>{text(versions(made))}. Seeds follow from the names of the experiments: the same command gives the same numbers, on
 any number of cores. The noise is seeded floating-point noise, for experiments only.</p>
 </main>
@@ -92,7 +97,7 @@ any number of cores. The noise is seeded floating-point noise, for experiments o
 def summary(made: Reproduction) -> str:
     """Return in words how many claims hold."""
     counts = Counter(claim.verdict for claim in made.claims)
-    said = ", ".join(f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in Verdict)
+    said = ", ".join(f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in ClaimVerdict)
     return f"Of {len(made.claims)} claims checked, {said}."
 
 
@@ -101,18 +106,18 @@ def versions(made: Reproduction) -> str:
     return ", ".join(f"{name} {number}" for name, number in made.versions.items())
 
 
-def outcome(part: Part) -> str:
+def outcome(part: ClaimPart) -> str:
     """Return the outcome of a part in one word."""
     return part.outcome.value if part.counts else "context"
 
 
-def number(part: Part) -> str:
+def number(part: ClaimPart) -> str:
     """Format a measured number: with its interval, or alone if it is a count."""
     return f"{part.interval.estimate:g}" if part.interval.low == part.interval.high else str(part.interval)
 
 
-def _plural(verdict: Verdict, count: int) -> str:
-    plural = {Verdict.HOLDS: "hold", Verdict.PARTLY: "hold partly", Verdict.FAILS: "do not hold"}
+def _plural(verdict: ClaimVerdict, count: int) -> str:
+    plural = {ClaimVerdict.HOLDS: "hold", ClaimVerdict.PARTLY: "hold partly", ClaimVerdict.FAILS: "do not hold"}
     return verdict.value if count == 1 else plural.get(verdict, verdict.value)
 
 
@@ -127,7 +132,7 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _part(part: Part) -> str:
+def _part(part: ClaimPart) -> str:
     return (
         f'<li class="{"counts" if part.counts else "context"}"><span>{text(outcome(part))}</span>'
         f"<span>{text(part.what)}</span><span>{text(number(part))}</span><span>wanted {text(part.wanted)}</span></li>"
@@ -165,6 +170,7 @@ def write_docs(made: Reproduction, folder: Path) -> None:
 
 
 def _markdown(made: Reproduction) -> str:
+    request = made.request
     claims = "\n".join(map(_claim_row, made.claims))
     recommended = "\n".join(map(_claim_row, made.recommended))
     figures = "\n".join(map(_figure_section, made.figures))
@@ -173,15 +179,15 @@ def _markdown(made: Reproduction) -> str:
 
 Generated; do not edit. Made by
 
-    {made.order.command}
+    {request.command}
 
 with {versions(made)}.
 
-{summary(made)} Every number is a mean over {made.order.crowds} crowds with its 95 % interval. Accuracy is the share of
+{summary(made)} Every number is a mean over {request.crowds} crowds with its 95 % interval. Accuracy is the share of
 test pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT
 PRIVATE show where a curve of the paper comes from; they protect nobody.
 
-Data: {made.order.data_words}
+Data: {request.data_words}
 
 ## Claims
 

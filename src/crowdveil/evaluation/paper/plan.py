@@ -10,14 +10,14 @@ from crowdveil.evaluation.paper.experiments import (
     RAW_PRINTED,
     RAW_REPAIRED,
     REPAIRED,
-    AcrossBounds,
-    AcrossEpsilons,
-    AcrossParadigms,
-    AcrossPersonalEpsilons,
     Baselines,
+    BoundSweep,
+    EpsilonSweep,
+    ParadigmSweep,
+    PersonalEpsilonSweep,
     UtilityTheorems,
 )
-from crowdveil.evaluation.toolkit.crowds import RECORDS, Groups, MoralMachine, Source, Synthetic
+from crowdveil.evaluation.toolkit.crowds import RECORDS, CrowdSource, Groups, MoralMachineSource, SyntheticSource
 from crowdveil.evaluation.toolkit.sweep import Experiment
 
 EPSILONS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.09, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0, 2.0, 3.0, 5.0, 10.0)
@@ -79,68 +79,68 @@ THIRD = (PRINTED.name, REPAIRED.name, CUT.name, RAW_REPAIRED.name)
 """The readings of Algorithm 3 in the figures; the last protects nobody."""
 
 
-def synthetic(voters: int, records: int = RECORDS) -> AcrossEpsilons:
+def synthetic(voters: int, records: int = RECORDS) -> EpsilonSweep:
     """Accuracy against epsilon on synthetic crowds with d = 10."""
-    return AcrossEpsilons(Synthetic(records), voters, EPSILONS)
+    return EpsilonSweep(SyntheticSource(records), voters, EPSILONS)
 
 
-def all_synthetic() -> list[AcrossEpsilons]:
+def all_synthetic() -> list[EpsilonSweep]:
     """The curves of Figures 1 to 3."""
     return [synthetic(voters, records) for voters in VOTERS for records in RECORDS_GRID]
 
 
-def dimension(features: int) -> AcrossEpsilons:
+def dimension(features: int) -> EpsilonSweep:
     """One point on the axis of Figure 5."""
-    return AcrossEpsilons(Synthetic(features=features), DIMENSION_VOTERS, DIMENSION_EPSILONS)
+    return EpsilonSweep(SyntheticSource(features=features), DIMENSION_VOTERS, DIMENSION_EPSILONS)
 
 
-def personal(source: Source, voters: int, panel: str) -> AcrossPersonalEpsilons:
+def personal(source: CrowdSource, voters: int, panel: str) -> PersonalEpsilonSweep:
     """One curve of a panel of Figures 6 and 9."""
-    return AcrossPersonalEpsilons(source, voters, panel, PANELS[panel])
+    return PersonalEpsilonSweep(source, voters, panel, PANELS[panel])
 
 
-def norm_bounds(voters: int) -> AcrossBounds:
+def norm_bounds(voters: int) -> BoundSweep:
     """Figure 7."""
-    return AcrossBounds(Synthetic(), voters, "norm", BOUNDS_GRID, BOUNDS_EPSILON)
+    return BoundSweep(SyntheticSource(), voters, "norm", BOUNDS_GRID, BOUNDS_EPSILON)
 
 
-def record_bounds() -> AcrossBounds:
+def record_bounds() -> BoundSweep:
     """Algorithm 3 with other public bounds on records."""
-    return AcrossBounds(Synthetic(), DIMENSION_VOTERS, "record", RECORD_BOUNDS_GRID, 1.0)
+    return BoundSweep(SyntheticSource(), DIMENSION_VOTERS, "record", RECORD_BOUNDS_GRID, 1.0)
 
 
 def baselines(voters: int, records: int) -> Baselines:
     """Synthetic crowds without privacy."""
-    return Baselines(Synthetic(records), voters)
+    return Baselines(SyntheticSource(records), voters)
 
 
-def real_baselines(data: MoralMachine) -> Baselines:
+def real_baselines(data: MoralMachineSource) -> Baselines:
     """Crowds of real voters without privacy."""
     return Baselines(data, NO_PRIVACY_REAL_VOTERS)
 
 
 def theorems() -> UtilityTheorems:
     """Theorems 2 and 4."""
-    return UtilityTheorems(Synthetic(), VOTERS[0], 1.0)
+    return UtilityTheorems(SyntheticSource(), VOTERS[0], 1.0)
 
 
-def recommended(beside: AcrossEpsilons) -> AcrossParadigms:
+def recommended(beside: EpsilonSweep) -> ParadigmSweep:
     """The recommended mechanisms on the same crowds as an experiment with the paper's."""
-    return AcrossParadigms(beside.source, beside.voters, RECOMMENDED_EPSILONS)
+    return ParadigmSweep(beside.source, beside.voters, RECOMMENDED_EPSILONS)
 
 
-def headline(data: MoralMachine | None) -> list[AcrossEpsilons]:
+def headline(data: MoralMachineSource | None) -> list[EpsilonSweep]:
     """Return the experiments that Figure 10 compares with no privacy: synthetic crowds, and real ones if given."""
     made_up = synthetic(NO_PRIVACY_VOTERS, NO_PRIVACY_RECORDS)
     return [made_up] if data is None else [made_up, real(data, NO_PRIVACY_REAL_VOTERS)]
 
 
-def real(data: MoralMachine, voters: int) -> AcrossEpsilons:
+def real(data: MoralMachineSource, voters: int) -> EpsilonSweep:
     """Accuracy against epsilon on crowds of real voters."""
-    return AcrossEpsilons(data, voters, EPSILONS)
+    return EpsilonSweep(data, voters, EPSILONS)
 
 
-def all_experiments(data: MoralMachine | None) -> list[Experiment]:
+def all_experiments(data: MoralMachineSource | None) -> list[Experiment]:
     """Return the experiments behind the figures, the claims and the open choices, longest first."""
     on_real: list[Experiment] = []
     if data is not None:
@@ -154,7 +154,7 @@ def all_experiments(data: MoralMachine | None) -> list[Experiment]:
         *all_synthetic(),
         *(baselines(NO_PRIVACY_VOTERS, records) for records in RECORDS_GRID),
         *(dimension(features) for features in FEATURES_GRID),
-        *(personal(Synthetic(), n, panel) for panel in PANELS for n in PERSONAL_VOTERS),
+        *(personal(SyntheticSource(), n, panel) for panel in PANELS for n in PERSONAL_VOTERS),
         *(norm_bounds(voters) for voters in VOTERS),
         record_bounds(),
         theorems(),

@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.claim import Claim
 from crowdveil.evaluation.paper.claims import all_claims
 from crowdveil.evaluation.paper.experiments import ALGORITHM_1, NO_PRIVACY, REPAIRED, SEPARABLE, UNBOUNDED
 from crowdveil.evaluation.paper.figures import NEED_DATA, figures
 from crowdveil.evaluation.paper.headline import recommended_claims
 from crowdveil.evaluation.paper.plan import all_experiments
-from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, open_moral_machine
-from crowdveil.evaluation.toolkit.drawing import FigurePlan, draw, numbers, png, svg
+from crowdveil.evaluation.paper.verdicts import Claim
+from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachineSource, open_moral_machine
+from crowdveil.evaluation.toolkit.plotting import FigurePlan, draw, numbers, png, svg
 from crowdveil.evaluation.toolkit.scores import half_width, mean
 from crowdveil.evaluation.toolkit.sweep import Experiment, Results, jobs, sweep
 from crowdveil.files import replacing, write_text
@@ -38,13 +38,13 @@ FEWEST_CROWDS = 2
 
 
 @dataclass(frozen=True)
-class Order:
+class ReproductionRequest:
     """A request to run the evaluation."""
 
     folder: Path
     crowds: int
     workers: int
-    data: MoralMachine | None
+    data: MoralMachineSource | None
     command: str
     data_words: str
     """Description of the real data, or that there are none."""
@@ -64,7 +64,7 @@ class DrawnFigure:
 class Reproduction:
     """Everything that the page shows."""
 
-    order: Order
+    request: ReproductionRequest
     figures: tuple[DrawnFigure, ...]
     claims: tuple[Claim, ...]
     recommended: tuple[Claim, ...]
@@ -75,11 +75,11 @@ class Reproduction:
     def as_dict(self) -> dict[str, Any]:
         """Return the claims and the locations of all results, as plain data."""
         return {
-            "command": self.order.command,
-            "crowds": self.order.crowds,
-            "data": self.order.data_words,
+            "command": self.request.command,
+            "crowds": self.request.crowds,
+            "data": self.request.data_words,
             "versions": dict(self.versions),
-            "page": str(self.order.folder / "index.html"),
+            "page": str(self.request.folder / "index.html"),
             "figures": [one.plan.name for one in self.figures],
             "claims": [claim.as_dict() for claim in self.claims],
             "recommended": [claim.as_dict() for claim in self.recommended],
@@ -87,7 +87,7 @@ class Reproduction:
         }
 
 
-def find_data(given: Path | None) -> tuple[MoralMachine | None, str]:
+def find_data(given: Path | None) -> tuple[MoralMachineSource | None, str]:
     """Open the given Moral Machine file and describe it; without one, say what is left out."""
     if given is None:
         return None, f"no Moral Machine file, so the figures and claims on real data are left out: {HOW_TO_GET_DATA}"
@@ -97,7 +97,7 @@ def find_data(given: Path | None) -> tuple[MoralMachine | None, str]:
     return source, _describe(given, everyone)
 
 
-def make_order(folder: Path, crowds: int, workers: int, given: Path | None, command: str) -> Order:
+def make_order(folder: Path, crowds: int, workers: int, given: Path | None, command: str) -> ReproductionRequest:
     """Check the request."""
     if not crowds >= FEWEST_CROWDS:
         raise CrowdveilError(f"a mean with an interval needs at least {FEWEST_CROWDS} crowds, got {crowds}")
@@ -108,30 +108,30 @@ def make_order(folder: Path, crowds: int, workers: int, given: Path | None, comm
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CrowdveilError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-    return Order(folder, crowds, workers, data, command, words)
+    return ReproductionRequest(folder, crowds, workers, data, command, words)
 
 
-Watch = Callable[[int], Any]
+JobProgress = Callable[[int], Any]
 """Takes the number of jobs; returns a context whose value is called after each finished job."""
 
 
-def reproduce(order: Order, watch: Watch) -> Reproduction:
+def reproduce(request: ReproductionRequest, watch: JobProgress) -> Reproduction:
     """Run everything, write the folder, and return its contents."""
-    results = _run(order, all_experiments(order.data), watch)
-    drawn = tuple(_draw(order, plan, results) for plan in figures(order.data).values())
-    claims = tuple(all_claims(results, order.data))
-    choices = tuple(open_choices(results, order.data))
-    made = Reproduction(order, drawn, claims, tuple(recommended_claims(results, order.data)), choices, _versions())
-    write_text(order.folder / "claims.json", json.dumps(made.as_dict(), indent=2, ensure_ascii=False) + "\n")
+    results = _run(request, all_experiments(request.data), watch)
+    drawn = tuple(_draw(request, plan, results) for plan in figures(request.data).values())
+    claims = tuple(all_claims(results, request.data))
+    choices = tuple(open_choices(results, request.data))
+    made = Reproduction(request, drawn, claims, tuple(recommended_claims(results, request.data)), choices, _versions())
+    write_text(request.folder / "claims.json", json.dumps(made.as_dict(), indent=2, ensure_ascii=False) + "\n")
     return made
 
 
-def reproduce_figure(order: Order, name: str, watch: Watch) -> DrawnFigure:
+def reproduce_figure(request: ReproductionRequest, name: str, watch: JobProgress) -> DrawnFigure:
     """Run what one figure needs, and write its files."""
-    if name in NEED_DATA and order.data is None:
+    if name in NEED_DATA and request.data is None:
         raise CrowdveilError(f"figure {name} needs real data: {HOW_TO_GET_DATA}")
-    plan = figures(order.data)[name]
-    return _draw(order, plan, _run(order, plan.experiments, watch))
+    plan = figures(request.data)[name]
+    return _draw(request, plan, _run(request, plan.experiments, watch))
 
 
 def figure_files(folder: Path, name: str) -> dict[str, Path]:
@@ -144,16 +144,16 @@ def figure_files(folder: Path, name: str) -> dict[str, Path]:
     }
 
 
-def _run(order: Order, experiments: Sequence[Experiment], watch: Watch) -> Results:
-    with watch(len(jobs(experiments, order.crowds))) as tell:
-        return Results(sweep(experiments, order.crowds, order.workers, order.folder / "jobs", tell))
+def _run(request: ReproductionRequest, experiments: Sequence[Experiment], watch: JobProgress) -> Results:
+    with watch(len(jobs(experiments, request.crowds))) as tell:
+        return Results(sweep(experiments, request.crowds, request.workers, request.folder / "jobs", tell))
 
 
-def _draw(order: Order, plan: FigurePlan, results: Results) -> DrawnFigure:
+def _draw(request: ReproductionRequest, plan: FigurePlan, results: Results) -> DrawnFigure:
     panels = plan.panels(results)
     figure = draw(panels, plan.columns)
     made = DrawnFigure(plan, figure, svg(figure), numbers(panels))
-    files = figure_files(order.folder, plan.name)
+    files = figure_files(request.folder, plan.name)
     for file in files.values():
         file.parent.mkdir(exist_ok=True)
     with replacing(files["png"]) as unfinished:
@@ -190,7 +190,7 @@ class OpenChoice:
     matters: str
 
 
-def open_choices(results: Results, data: MoralMachine | None) -> list[OpenChoice]:
+def open_choices(results: Results, data: MoralMachineSource | None) -> list[OpenChoice]:
     """Return every open choice with its measured effect."""
     return [
         _truth(results),
@@ -283,7 +283,7 @@ def _record_bound(results: Results) -> OpenChoice:
     )
 
 
-def _real_truth(results: Results, data: MoralMachine) -> OpenChoice:
+def _real_truth(results: Results, data: MoralMachineSource) -> OpenChoice:
     where = plan.real(data, plan.NO_PRIVACY_REAL_VOTERS)
     agreement, predicted = (results.curve(where, NO_PRIVACY, t).only.mean() for t in ("agreement", "predicted"))
     return OpenChoice(

@@ -84,7 +84,7 @@ class Crowds:
         return values.reshape(self.crowds, self.voters, *values.shape[1:])
 
 
-class Source(Protocol):
+class CrowdSource(Protocol):
     """A source of crowds."""
 
     @property
@@ -96,7 +96,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class SyntheticSource:
     """The crowds of Section 5.1, each judged against the social parameter m that generated it."""
 
     records: int = RECORDS
@@ -133,7 +133,7 @@ class Synthetic:
 
 
 @dataclass(frozen=True)
-class MoralMachine:
+class MoralMachineSource:
     """Voters sampled from a file in the public Moral Machine layout, judged by two truths on everybody else's dilemmas.
 
     ``agreement``: decides as the non-private society of all voters in the file (mean of their fits, B = 2) does.
@@ -172,14 +172,14 @@ class MoralMachine:
         return Crowds(everyone.take(members.reshape(-1)), len(crowds), judge)
 
 
-def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
+def open_moral_machine(path: Path) -> tuple[MoralMachineSource, Ballots]:
     """Read a Moral Machine file once, and identify its records by a fingerprint."""
     everyone, _ = _everyone(path)
     if everyone.voters < 400:
         raise CrowdveilError(
             f"{path} has {everyone.voters} usable voters: the crowds of up to 200 voters need at least 400 to draw from"
         )
-    return MoralMachine(path, census(everyone).fingerprint), everyone
+    return MoralMachineSource(path, census(everyone).fingerprint), everyone
 
 
 @lru_cache(maxsize=1)

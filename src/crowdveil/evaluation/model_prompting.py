@@ -50,7 +50,7 @@ _LETTER = re.compile(
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelQuestion:
     """One dilemma in one order of its sides."""
 
     number: int
@@ -60,11 +60,11 @@ class Question:
     seed: int
 
 
-Ask = Callable[[Question, Event], str]
+Ask = Callable[[ModelQuestion, Event], str]
 """Returns the model's reply, or raises CrowdveilError if there is none; it gives up early once the event is set."""
 
 
-def questions(study: Study, dilemmas: int, seed: int) -> Iterator[Question]:
+def questions(study: Study, dilemmas: int, seed: int) -> Iterator[ModelQuestion]:
     """Draw this many dilemmas and express each in words twice, the second time with the sides swapped."""
     drawn = 0
     session = 0
@@ -74,7 +74,7 @@ def questions(study: Study, dilemmas: int, seed: int) -> Iterator[Question]:
                 sides = dilemma.alternatives[::-1] if turned else dilemma.alternatives
                 shown = Dilemma(sides)
                 number = 2 * drawn + turned
-                yield Question(number, shown, prompt(study, shown), seed + number)
+                yield ModelQuestion(number, shown, prompt(study, shown), seed + number)
             drawn += 1
         session += 1
 
@@ -122,9 +122,11 @@ def ask_model(
         return _ask_all(ask, waiting, kept, at_once, advance)
 
 
-def _ask_all(ask: Ask, waiting: list[Question], kept: Transcript, at_once: int, advance: Callable[[int], None]) -> int:
+def _ask_all(
+    ask: Ask, waiting: list[ModelQuestion], kept: Transcript, at_once: int, advance: Callable[[int], None]
+) -> int:
     left = iter(waiting)
-    running: dict[Future[str], Question] = {}
+    running: dict[Future[str], ModelQuestion] = {}
     failure: BaseException | None = None
     put = 0
     stop = Event()
@@ -187,7 +189,7 @@ class Transcript:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def add(self, question: Question, reply: str) -> None:
+    def add(self, question: ModelQuestion, reply: str) -> None:
         """Save an answer."""
         choice = read_choice(reply)
         sides = question.dilemma.alternatives
@@ -277,7 +279,7 @@ class ChatEndpoint:
             )
         check_timeout(self.timeout)
 
-    def __call__(self, question: Question, stop: Event) -> str:
+    def __call__(self, question: ModelQuestion, stop: Event) -> str:
         """Ask, and ask again after a pause if the server is busy, hangs, or answers nonsense."""
         pause = self.first_pause
         for last in (False,) * (TRIES - 1) + (True,):
@@ -292,7 +294,7 @@ class ChatEndpoint:
             pause *= 2
         raise CrowdveilError(f"{self.url} gave no usable answer, however often it was asked: {self._without_key(said)}")
 
-    def _ask(self, question: Question) -> str:
+    def _ask(self, question: ModelQuestion) -> str:
         body = {
             "model": self.model,
             "messages": [{"role": "user", "content": question.prompt}],
@@ -336,7 +338,7 @@ class ChatEndpoint:
 
 
 @dataclass(frozen=True)
-class Program:
+class ModelProgram:
     """A program on this machine that reads a question from standard input and writes the reply to standard output."""
 
     command: str
@@ -351,7 +353,7 @@ class Program:
         if not words:
             raise CrowdveilError("the command to ask is empty: give a program and its arguments")
 
-    def __call__(self, question: Question, stop: Event) -> str:
+    def __call__(self, question: ModelQuestion, stop: Event) -> str:
         """Run the program once."""
         try:
             done = subprocess.run(

@@ -16,7 +16,7 @@ from crowdveil.evaluation.toolkit.scores import Interval, difference, mean
 from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """The outcome of a claim."""
 
     HOLDS = "holds"
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     UNCLEAR = "not shown"
 
 
-class Outcome(StrEnum):
+class PartOutcome(StrEnum):
     """The outcome of one measured part of a claim."""
 
     YES = "yes"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Part:
+class ClaimPart:
     """A measured quantity, and where it must lie for the claim to be true."""
 
     what: str
@@ -45,13 +45,13 @@ class Part:
     """False for context, which is shown beside the claim and does not affect the verdict."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> PartOutcome:
         """Yes or no if the whole interval says so."""
         if self.interval.low > self.above and self.interval.high < self.below:
-            return Outcome.YES
+            return PartOutcome.YES
         if self.interval.high <= self.above or self.interval.low >= self.below:
-            return Outcome.NO
-        return Outcome.UNCLEAR
+            return PartOutcome.NO
+        return PartOutcome.UNCLEAR
 
     @property
     def wanted(self) -> str:
@@ -85,16 +85,16 @@ class Claim:
     name: str
     section: str
     quote: str
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     why: str
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         """The verdict, computed from the parts that count."""
         outcomes = {part.outcome for part in self.parts if part.counts}
-        if Outcome.YES in outcomes:
-            return Verdict.HOLDS if len(outcomes) == 1 else Verdict.PARTLY
-        return Verdict.FAILS if Outcome.NO in outcomes else Verdict.UNCLEAR
+        if PartOutcome.YES in outcomes:
+            return ClaimVerdict.HOLDS if len(outcomes) == 1 else ClaimVerdict.PARTLY
+        return ClaimVerdict.FAILS if PartOutcome.NO in outcomes else ClaimVerdict.UNCLEAR
 
     def as_dict(self) -> dict[str, Any]:
         """Return the claim as plain data."""
@@ -115,14 +115,14 @@ def parts(
     measured: Callable[[str, str], Interval],
     above: float = -math.inf,
     below: float = math.inf,
-) -> tuple[Part, ...]:
+) -> tuple[ClaimPart, ...]:
     """Measure the same quantity for several series and one or more truths; series that protect nobody are context.
 
     ``words`` contains {series}, and {truth} if there is more than one.
     """
     truths = tuple(truths)
     return tuple(
-        Part(
+        ClaimPart(
             words.format(series=SHORT[one], truth=f", {truth}" if len(truths) > 1 else ""),
             measured(one, truth),
             above,
@@ -175,7 +175,7 @@ def between(
 
 
 @dataclass(frozen=True)
-class Reading:
+class JudgedResults:
     """Results judged by one or more truths, and measurements that claims share: one part per series and truth."""
 
     results: Results
@@ -183,7 +183,7 @@ class Reading:
 
     def rises(
         self, words: str, series: Iterable[str], where: Sequence[Experiment], above: float = 0, below: float = math.inf
-    ) -> tuple[Part, ...]:
+    ) -> tuple[ClaimPart, ...]:
         """Measure how much higher series end than they begin."""
         return self.parts(words, series, lambda s, t: rise(curves(self.results, where, s, t)), above, below)
 
@@ -195,19 +195,19 @@ class Reading:
         second: Sequence[Experiment],
         above: float = 0,
         below: float = math.inf,
-    ) -> tuple[Part, ...]:
+    ) -> tuple[ClaimPart, ...]:
         """Measure how much higher series lie in the first experiments than in the second, which have other crowds."""
         return self.parts(words, series, lambda s, t: between(self.results, first, second, s, t), above, below)
 
     def leads(
         self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
-    ) -> tuple[Part, ...]:
+    ) -> tuple[ClaimPart, ...]:
         """Measure how much higher series lie than another one on the same crowds."""
         return self.parts(words, series, lambda s, t: self._lead(where, s, other, t), above)
 
     def trails(
         self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
-    ) -> tuple[Part, ...]:
+    ) -> tuple[ClaimPart, ...]:
         """Measure how much lower series lie than another one on the same crowds."""
         return self.parts(words, series, lambda s, t: self._lead(where, other, s, t), above)
 
@@ -218,7 +218,7 @@ class Reading:
         measured: Callable[[str, str], Interval],
         above: float = -math.inf,
         below: float = math.inf,
-    ) -> tuple[Part, ...]:
+    ) -> tuple[ClaimPart, ...]:
         """Measure any quantity of series by every truth."""
         return parts(words, series, self.truths, measured, above, below)
 

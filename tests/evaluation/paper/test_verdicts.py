@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 from made_up_results import DATA, MadeUpResults
 
-from crowdveil.evaluation.paper.claim import Claim, Outcome, Part, Verdict, advantage, rise, steps_down
 from crowdveil.evaluation.paper.claims import all_claims
 from crowdveil.evaluation.paper.figures import FIGURE_NAMES, NEED_DATA, figures
 from crowdveil.evaluation.paper.headline import THRESHOLDS, recommended_claims
 from crowdveil.evaluation.paper.plan import all_experiments
-from crowdveil.evaluation.toolkit.drawing import draw
+from crowdveil.evaluation.paper.verdicts import Claim, ClaimPart, ClaimVerdict, PartOutcome, advantage, rise, steps_down
+from crowdveil.evaluation.toolkit.plotting import draw
 from crowdveil.evaluation.toolkit.scores import Interval
 from crowdveil.evaluation.toolkit.sweep import Curve, Results, rows
 from crowdveil.privacy.guarantee import PARADIGMS
@@ -28,19 +28,19 @@ class Watched(MadeUpResults):
 
 
 def part(low, high, above=-np.inf, below=np.inf, counts=True):
-    return Part("x", Interval((low + high) / 2, low, high), above, below, counts)
+    return ClaimPart("x", Interval((low + high) / 2, low, high), above, below, counts)
 
 
 @pytest.mark.parametrize(("made", "outcome"), [
-    (part(0.1, 0.2, above=0), Outcome.YES),
-    (part(-0.1, 0.2, above=0), Outcome.UNCLEAR),
-    (part(-0.2, -0.1, above=0), Outcome.NO),
-    (part(-0.2, -0.1, below=0), Outcome.YES),
-    (part(0.91, 0.92, above=0.9, below=0.93), Outcome.YES),
-    (part(0.91, 0.94, above=0.9, below=0.93), Outcome.UNCLEAR),
-    (part(0.94, 0.95, above=0.9, below=0.93), Outcome.NO),
-    (part(0.0, 0.1, above=0), Outcome.UNCLEAR),
-    (part(-np.inf, np.inf, above=0), Outcome.UNCLEAR),
+    (part(0.1, 0.2, above=0), PartOutcome.YES),
+    (part(-0.1, 0.2, above=0), PartOutcome.UNCLEAR),
+    (part(-0.2, -0.1, above=0), PartOutcome.NO),
+    (part(-0.2, -0.1, below=0), PartOutcome.YES),
+    (part(0.91, 0.92, above=0.9, below=0.93), PartOutcome.YES),
+    (part(0.91, 0.94, above=0.9, below=0.93), PartOutcome.UNCLEAR),
+    (part(0.94, 0.95, above=0.9, below=0.93), PartOutcome.NO),
+    (part(0.0, 0.1, above=0), PartOutcome.UNCLEAR),
+    (part(-np.inf, np.inf, above=0), PartOutcome.UNCLEAR),
 ])  # fmt: skip
 def test_outcomes(made, outcome):
     assert made.outcome is outcome
@@ -51,14 +51,14 @@ CONTEXT = part(-2, -1, above=0, counts=False)
 
 
 @pytest.mark.parametrize(("parts", "verdict"), [
-    ((YES, YES), Verdict.HOLDS),
-    ((YES, CONTEXT), Verdict.HOLDS),
-    ((YES, UNCLEAR), Verdict.PARTLY),
-    ((YES, NO), Verdict.PARTLY),
-    ((UNCLEAR, NO), Verdict.FAILS),
-    ((NO, NO), Verdict.FAILS),
-    ((UNCLEAR, UNCLEAR), Verdict.UNCLEAR),
-    ((UNCLEAR, CONTEXT), Verdict.UNCLEAR),
+    ((YES, YES), ClaimVerdict.HOLDS),
+    ((YES, CONTEXT), ClaimVerdict.HOLDS),
+    ((YES, UNCLEAR), ClaimVerdict.PARTLY),
+    ((YES, NO), ClaimVerdict.PARTLY),
+    ((UNCLEAR, NO), ClaimVerdict.FAILS),
+    ((NO, NO), ClaimVerdict.FAILS),
+    ((UNCLEAR, UNCLEAR), ClaimVerdict.UNCLEAR),
+    ((UNCLEAR, CONTEXT), ClaimVerdict.UNCLEAR),
 ])  # fmt: skip
 def test_verdicts(parts, verdict):
     assert Claim("n", "s", "q", parts, "w").verdict is verdict
@@ -111,7 +111,9 @@ class Flat(MadeUpResults):
         return Curve(points, np.full((4, len(points)), level))
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(0.91, Verdict.HOLDS), (0.85, Verdict.PARTLY), (0.79, Verdict.FAILS)])
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.91, ClaimVerdict.HOLDS), (0.85, ClaimVerdict.PARTLY), (0.79, ClaimVerdict.FAILS)]
+)
 def test_the_headline_is_asked_of_every_paradigm_and_the_papers_mechanism_does_not_count(share, verdict):
     with_data, without = (recommended_claims(Flat(share), data) for data in (DATA, None))
     assert len(without) == len(PARADIGMS)

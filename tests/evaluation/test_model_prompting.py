@@ -10,8 +10,8 @@ from tests.evaluation.chat_server import chat_server
 
 import crowdveil as cv
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation import asking
-from crowdveil.evaluation.asking import ChatEndpoint, Program, ask_model, questions, read_choice
+from crowdveil.evaluation import model_prompting
+from crowdveil.evaluation.model_prompting import ChatEndpoint, ModelProgram, ask_model, questions, read_choice
 from crowdveil.study.bundled import load_study
 
 KIDNEY = load_study("kidney")
@@ -109,7 +109,7 @@ def test_a_server_that_hangs_is_asked_again(tmp_path, trouble):
 )
 def test_a_trouble_that_stays_ends_in_one_line_and_loses_nothing(tmp_path, trouble, said):
     transcript = tmp_path / "t.jsonl"
-    with chat_server() as server, mock.patch.object(asking, "TRIES", 2):
+    with chat_server() as server, mock.patch.object(model_prompting, "TRIES", 2):
         asked(server, transcript, dilemmas=3)
         server.troubles = [trouble] * 100
         timeout = 0.2 if trouble == "hang" else 10.0
@@ -128,7 +128,7 @@ def test_a_trouble_that_stays_ends_in_one_line_and_loses_nothing(tmp_path, troub
 def test_nobody_there_is_told(tmp_path):
     with chat_server() as server:
         url = server.url
-    with mock.patch.object(asking, "TRIES", 1), pytest.raises(CrowdveilError, match="the connection was lost"):
+    with mock.patch.object(model_prompting, "TRIES", 1), pytest.raises(CrowdveilError, match="the connection was lost"):
         ask_model(ChatEndpoint(url, "m"), "m", KIDNEY, tmp_path / "t", dilemmas=1, seed=1)
 
 
@@ -193,7 +193,7 @@ def test_a_program_is_asked_by_standard_input_and_output(tmp_path):
         "prompt = sys.stdin.read()\n"
         "print('B' if 'not obese' in prompt.split('B:')[1] else 'A')\n"
     )
-    command = Program(f"{sys.executable} {program}")
+    command = ModelProgram(f"{sys.executable} {program}")
     assert ask_model(command, "bot", KIDNEY, tmp_path / "t", dilemmas=2, seed=1) == 4
     assert {entry["choice"] for entry in lines(tmp_path / "t")[1:]} <= {"left", "right"}
 
@@ -208,8 +208,10 @@ def test_a_program_is_asked_by_standard_input_and_output(tmp_path):
 )
 def test_a_program_that_fails_ends_in_one_line(tmp_path, command, said):
     with pytest.raises(CrowdveilError) as failed:
-        ask_model(Program(command, 0.3 if "sleep" in command else 20), "m", KIDNEY, tmp_path / "t", dilemmas=1, seed=1)
+        ask_model(
+            ModelProgram(command, 0.3 if "sleep" in command else 20), "m", KIDNEY, tmp_path / "t", dilemmas=1, seed=1
+        )
     assert said in str(failed.value)
     for nothing in ("", "'"):
         with pytest.raises(CrowdveilError):
-            Program(nothing)
+            ModelProgram(nothing)
