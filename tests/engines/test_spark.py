@@ -30,8 +30,8 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.publish.release import publish
 from crowdveil.publish.request import Request
 from crowdveil.sources.moral_machine import shards
+from crowdveil.sources.moral_machine.engine_import import import_with_engine
 from crowdveil.sources.moral_machine.importing import import_moral_machine
-from crowdveil.sources.moral_machine.spread import spread_moral_machine
 from crowdveil.sources.simulated_layout import write_public_layout
 
 cloudpickle = pytest.importorskip("pyspark.cloudpickle")
@@ -61,7 +61,7 @@ def test_an_import_by_workers_is_the_import_here(
     monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 1 << 18)
     write_public_layout(tmp_path / "a.csv", STUDY, 400, np.random.default_rng(0), dirty=0.05)
     report = import_moral_machine(tmp_path / "a.csv", tmp_path / "here")
-    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "there", spark, shard_bytes=200_000) == report
+    assert import_with_engine(tmp_path / "a.csv", tmp_path / "there", spark, shard_bytes=200_000) == report
     assert len(list((tmp_path / "there").iterdir())) > 1
     assert census(open_ballots(tmp_path / "there")) == census(open_ballots(tmp_path / "here"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "here", "there"]

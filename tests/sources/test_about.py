@@ -14,8 +14,8 @@ from crowdveil.engines.engine import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.about import AboutMapping, AboutQuestion, read_about
 from crowdveil.sources.mapping import load_about_mapping, load_mapping
+from crowdveil.sources.moral_machine.engine_import import import_with_engine
 from crowdveil.sources.moral_machine.importing import import_moral_machine
-from crowdveil.sources.moral_machine.spread import spread_moral_machine
 from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.sources.table import read_table
 from crowdveil.study.bundled import load_study
@@ -143,7 +143,7 @@ def test_workers_join_as_one_machine_does(tmp_path: Path) -> None:
     )
     given = {"about": tmp_path / "about.csv", "mapping": EXAMPLE}
     one = import_moral_machine(tmp_path / "mm.csv", tmp_path / "one.parquet", **given)
-    other = spread_moral_machine(tmp_path / "mm.csv", tmp_path / "shards", LocalEngine(), **given)
+    other = import_with_engine(tmp_path / "mm.csv", tmp_path / "shards", LocalEngine(), **given)
     assert one.notes == other.notes
     assert "10 of 30 voters have no row about themselves: their answers are unknown" in one.notes
     first, second = read_ballots(tmp_path / "one.parquet"), read_ballots(tmp_path / "shards")

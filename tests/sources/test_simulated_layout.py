@@ -14,7 +14,7 @@ from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine.importing import load_moral_machine
 from crowdveil.sources.moral_machine.layout import COLUMNS
 from crowdveil.sources.simulated import simulate_crowd
-from crowdveil.sources.simulated_layout import REFUSED_FOR, Dirt, write_public_layout
+from crowdveil.sources.simulated_layout import REFUSED_FOR, LayoutFault, write_public_layout
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
@@ -70,15 +70,15 @@ def test_what_is_expected_of_a_dirty_file_is_what_an_import_finds(tmp_path: Path
     assert found.refused == expected.refused
     # The layout has numbers only, no levels in words, and asks nothing twice.
     assert set(expected.refused) == set(RowDefect) - {RowDefect.NO_LEVEL, RowDefect.NO_REPEAT}, (
-        "some kind of dirt is never written"
+        "some fault is never written"
     )
     assert sum(expected.refused.values()) == expected.rows - 2 * expected.records
 
 
 def test_dirt_is_as_frequent_as_asked(tmp_path: Path) -> None:
     expected = write_public_layout(tmp_path / "crowd.csv", STUDY, 2000, np.random.default_rng(5), 0.3)
-    unusable = sum(1 for dirt in Dirt if REFUSED_FOR[dirt] and dirt is not Dirt.REPEATED)
-    share = 0.3 * unusable / (len(Dirt) - 1)
+    unusable = sum(1 for fault in LayoutFault if REFUSED_FOR[fault] and fault is not LayoutFault.REPEATED)
+    share = 0.3 * unusable / (len(LayoutFault) - 1)
     # Six standard deviations of a binomial count.
     spread = 6 * np.sqrt(26_000 * share * (1 - share))
     assert abs((26_000 - expected.records) - 26_000 * share) < spread

@@ -113,7 +113,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Shard:
+class BallotShard:
     """One Parquet file of ballots."""
 
     path: Path
@@ -149,7 +149,7 @@ class BallotFile:
 
     path: Path
     header: Header = field(repr=False)
-    shards: tuple[Shard, ...] = field(repr=False, compare=False)
+    shards: tuple[BallotShard, ...] = field(repr=False, compare=False)
 
     @property
     def study(self) -> Study:
@@ -193,7 +193,7 @@ class BallotFile:
         return f"BallotFile({str(self.path)!r}, {self.study.name}: {self.voters:,} voters)"
 
     @cached_property
-    def _places(self) -> list[tuple[Shard, int]]:
+    def _places(self) -> list[tuple[BallotShard, int]]:
         return [(shard, group) for shard in self.shards for group in range(shard.layout.num_row_groups)]
 
     @cached_property
@@ -249,7 +249,7 @@ def _open(path: Path) -> BallotFile:
     return file
 
 
-def _open_shard(path: Path) -> tuple[Shard, Header]:
+def _open_shard(path: Path) -> tuple[BallotShard, Header]:
     try:
         with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
             stamp = _stamp(path)
@@ -277,7 +277,7 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
             raise CrowdveilError(f"{path} has no column {name!r} of type {expected}: the file is damaged")
     if columns.get("voter", pa.string()) not in (pa.string(), DIGEST):
         raise CrowdveilError(f"{path} has voters that are neither names nor digests: the file is damaged")
-    return Shard(path, layout, "voter" in columns, stamp), header
+    return BallotShard(path, layout, "voter" in columns, stamp), header
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

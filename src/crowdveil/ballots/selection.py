@@ -25,7 +25,7 @@ Mask = Callable[[Ballots, int], BoolArray]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartFile:
     """A ballot file that was written, and its number of voters."""
 
     path: Path
@@ -33,7 +33,7 @@ class Part:
     selection: str | None
 
 
-def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> Part:
+def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> PartFile:
     """Keep the voters with these names."""
     held = [array for shard in source.shards for array in shard.names()]
     if any(array is None for array in held):
@@ -52,7 +52,7 @@ def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: s
     )
 
 
-def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], out: str | Path) -> Part:
+def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], out: str | Path) -> PartFile:
     """Keep the voters who gave one of these answers to a question about themselves."""
     known = levels_of(source, question)
     for level in levels:
@@ -67,7 +67,7 @@ def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], ou
     )
 
 
-def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[Part]:
+def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[PartFile]:
     """Write a ballot file for each level of a question, except for levels that nobody has."""
     known, folder = levels_of(source, question), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def split_by_group(source: BallotFile, question: str, folder: str | Path) -> lis
 
 def split_at_random(
     source: BallotFile, share: float, seed: int, out: str | Path, rest: str | Path
-) -> tuple[Part, Part]:
+) -> tuple[PartFile, PartFile]:
     """Write a random part of the voters, and the others, exactly as ``Ballots.split`` does."""
     if not 0 < share < 1:
         raise CrowdveilError(f"a share is a number between 0 and 1, got {share}")
@@ -98,7 +98,7 @@ def split_at_random(
     )
 
 
-def merge(paths: Sequence[str | Path], out: str | Path) -> Part:
+def merge(paths: Sequence[str | Path], out: str | Path) -> PartFile:
     """Merge several crowds of one study; a voter who is in two of them is refused."""
     files = [open_ballots(path) for path in paths]
     if len(files) < 2:
@@ -121,7 +121,7 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Part:
     selection = " and ".join(one for one in selections if one is not None) or None
     batches = (replace(batch, selection=selection) for file in files for batch in file.batches())
     origin = {"merged": [file.path.name for file in files]}
-    return Part(Path(out), write_ballots(_other_than(files, Path(out)), first.study, batches, origin), selection)
+    return PartFile(Path(out), write_ballots(_other_than(files, Path(out)), first.study, batches, origin), selection)
 
 
 def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
     return about[question]
 
 
-def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> Part:
+def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> PartFile:
     """Write the voters whom the mask keeps, batch by batch."""
     before = source.header.selection
     label = before if selection is None else selection if before is None else f"{before}, {selection}"
@@ -150,7 +150,7 @@ def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> 
     if first is None:
         raise CrowdveilError(f"nobody is left of {source.path}: nothing was written")
     origin = {"part_of": source.path.name, "origin": dict(source.origin)}
-    return Part(out, write_ballots(out, source.study, chain([first], rest), origin), label)
+    return PartFile(out, write_ballots(out, source.study, chain([first], rest), origin), label)
 
 
 def _other_than(sources: Sequence[BallotFile], out: Path) -> Path:

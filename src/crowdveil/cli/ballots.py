@@ -14,7 +14,7 @@ from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.ballots.selection import Part
+    from crowdveil.ballots.selection import PartFile
     from crowdveil.sources.import_report import ImportReport
 
 
@@ -77,8 +77,8 @@ def moral_machine(
     cluster `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
     from crowdveil.engines.engine import chosen_engine
+    from crowdveil.sources.moral_machine.engine_import import import_with_engine
     from crowdveil.sources.moral_machine.importing import import_moral_machine
-    from crowdveil.sources.moral_machine.spread import spread_moral_machine
 
     in_shards = shards or engine != "local"
     if in_shards and refused is not None:
@@ -88,7 +88,7 @@ def moral_machine(
     try:
         with chosen_engine(engine, master) as workers, import_progress() as advance:
             if in_shards:
-                report = spread_moral_machine(
+                report = import_with_engine(
                     file,
                     out_path,
                     workers,
@@ -272,7 +272,7 @@ def _levels(given: Sequence[str]) -> tuple[str, list[str]]:
     return questions.pop(), [level for _, _, level in parts]
 
 
-def _show(parts: Sequence[Part], as_json: bool) -> None:
+def _show(parts: Sequence[PartFile], as_json: bool) -> None:
     data = [{"ballots": str(one.path), "voters": one.voters, "selection": one.selection} for one in parts]
 
     def in_words() -> None:

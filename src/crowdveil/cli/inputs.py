@@ -18,7 +18,7 @@ from crowdveil.errors import CrowdveilError
 if TYPE_CHECKING:
     from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.engine import Engine
-    from crowdveil.sources.moral_machine.importing import Progress
+    from crowdveil.sources.moral_machine.importing import ImportProgress
 
 BallotPath = Annotated[
     Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `crowdveil import` or `simulate`).")
@@ -74,8 +74,8 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
     """Import the file first if it holds answers; delete the ballots afterwards, unless they are to be kept."""
     from crowdveil.engines.engine import LocalEngine
     from crowdveil.files import remove
+    from crowdveil.sources.moral_machine.engine_import import import_with_engine
     from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
-    from crowdveil.sources.moral_machine.spread import spread_moral_machine
 
     if not holds_answers(given):
         if keep is not None:
@@ -95,7 +95,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             if isinstance(engine, LocalEngine):
                 report = import_moral_machine(given, ballots, tell=advance, one_record_each=True)
             else:
-                report = spread_moral_machine(given, ballots, engine, advance, one_record_each=True)
+                report = import_with_engine(given, ballots, engine, advance, one_record_each=True)
         tell(
             f"Imported {report.records} records of {report.voters} voters from {report.rows} rows, "
             f"{sum(report.refused.values())} of them refused."
@@ -104,7 +104,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
 
 
 @contextmanager
-def import_progress() -> Iterator[Callable[[Progress], None]]:
+def import_progress() -> Iterator[Callable[[ImportProgress], None]]:
     """Show the progress of an import: bytes, rows per second and the time left, then buckets of voters."""
     if not sys.stderr.isatty():
         yield lambda progress: None
@@ -125,7 +125,7 @@ def import_progress() -> Iterator[Callable[[Progress], None]]:
         begun = time.monotonic()
         before = -1
 
-        def advance(progress: Progress) -> None:
+        def advance(progress: ImportProgress) -> None:
             nonlocal before
             before = progress.rows if before < 0 else before  # rows that an interrupted import had already read
             rate = (progress.rows - before) / max(time.monotonic() - begun, 1e-9)

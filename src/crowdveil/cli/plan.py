@@ -12,7 +12,7 @@ from crowdveil.cli.terminal import AsJson, Table, say, show
 from crowdveil.errors import CrowdveilError, OutOfReach
 
 if TYPE_CHECKING:
-    from crowdveil.privacy.planning.accuracy import Bound, Repeated
+    from crowdveil.privacy.planning.accuracy import Bound, RepeatedReleases
     from crowdveil.privacy.planning.forecast import Forecast
     from crowdveil.study.study import Study
 
@@ -250,9 +250,9 @@ def repeat(
     Example: `crowdveil plan repeat --releases 52 --epsilon 1 --delta 1e-6 --voters 10000 --features 23 --bound 2`
     """
     from crowdveil.privacy.epsilon import Epsilon
-    from crowdveil.privacy.planning.accuracy import repeated
+    from crowdveil.privacy.planning.accuracy import compare_repeated
 
-    compared = repeated(releases, Epsilon(epsilon).value, delta, voters, features, bound)
+    compared = compare_repeated(releases, Epsilon(epsilon).value, delta, voters, features, bound)
     show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))
 
 
@@ -315,7 +315,7 @@ def _print_bound(solved: Bound) -> None:
     )
 
 
-def _print_repeated(compared: Repeated, voters: int) -> None:
+def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
 
     rows = Table(
         f"{compared.releases:,} releases of one crowd's mean, together epsilon {compared.epsilon:g}",

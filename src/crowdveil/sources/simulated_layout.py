@@ -35,7 +35,7 @@ _HEADER = (",".join(COLUMNS) + "\n").encode()
 _compiled = numba.njit(cache=True, nogil=True)
 
 
-class Dirt(IntEnum):
+class LayoutFault(IntEnum):
     """Faults or oddities of a written dilemma. They affect its first row unless stated otherwise."""
 
     NONE = 0
@@ -66,24 +66,24 @@ _SPREAD = 6_364_136_223_846_793
 _DIGITS = 10**16
 
 _LOST = {RowDefect.UNPAIRED: 1}
-REFUSED_FOR: Mapping[Dirt, Mapping[RowDefect, int]] = {
-    Dirt.NONE: {},
-    Dirt.PARTNER_LOST: _LOST,
-    Dirt.REPEATED: {RowDefect.DOUBLED: 1},
-    Dirt.TOO_MANY: {RowDefect.OUT_OF_BOUNDS: 1, **_LOST},
-    Dirt.NO_NUMBER: {RowDefect.NOT_A_NUMBER: 1, **_LOST},
-    Dirt.BLANK: {RowDefect.BLANK: 1, **_LOST},
-    Dirt.NO_VOTER: {RowDefect.VOTER_MISSING: 1, **_LOST},
-    Dirt.NO_DILEMMA: {RowDefect.DILEMMA_MISSING: 1, **_LOST},
-    Dirt.WRONG_SUM: {RowDefect.INCONSISTENT: 1, **_LOST},
-    Dirt.BOTH_SAVED: {RowDefect.NO_SINGLE_CHOICE: 2},
-    Dirt.CUT_SHORT: {RowDefect.RAGGED: 1, **_LOST},
-    Dirt.DECIMALS: {},
-    Dirt.APART: {},
+REFUSED_FOR: Mapping[LayoutFault, Mapping[RowDefect, int]] = {
+    LayoutFault.NONE: {},
+    LayoutFault.PARTNER_LOST: _LOST,
+    LayoutFault.REPEATED: {RowDefect.DOUBLED: 1},
+    LayoutFault.TOO_MANY: {RowDefect.OUT_OF_BOUNDS: 1, **_LOST},
+    LayoutFault.NO_NUMBER: {RowDefect.NOT_A_NUMBER: 1, **_LOST},
+    LayoutFault.BLANK: {RowDefect.BLANK: 1, **_LOST},
+    LayoutFault.NO_VOTER: {RowDefect.VOTER_MISSING: 1, **_LOST},
+    LayoutFault.NO_DILEMMA: {RowDefect.DILEMMA_MISSING: 1, **_LOST},
+    LayoutFault.WRONG_SUM: {RowDefect.INCONSISTENT: 1, **_LOST},
+    LayoutFault.BOTH_SAVED: {RowDefect.NO_SINGLE_CHOICE: 2},
+    LayoutFault.CUT_SHORT: {RowDefect.RAGGED: 1, **_LOST},
+    LayoutFault.DECIMALS: {},
+    LayoutFault.APART: {},
 }
 """The rows of a dilemma that an import refuses, by reason."""
 
-_KEEP_THE_PAIR = (Dirt.NONE, Dirt.REPEATED, Dirt.DECIMALS, Dirt.APART)
+_KEEP_THE_PAIR = (LayoutFault.NONE, LayoutFault.REPEATED, LayoutFault.DECIMALS, LayoutFault.APART)
 _DILEMMAS_PER_BLOCK = 1 << 14
 
 
@@ -130,17 +130,17 @@ def write_public_layout(
         file.write(_HEADER)
         for responses in simulate_responses(study, voters, rng):
             dilemmas = len(responses.chose_left)
-            # Seeded by the block alone: dirt must not change what the crowd's own generator draws.
-            dirt, order = _spoil(dilemmas, dirty, np.random.default_rng([before, dilemmas]))
+            # Seeded by the block alone: faults must not change what the crowd's own generator draws.
+            faults, order = _spoil(dilemmas, dirty, np.random.default_rng([before, dilemmas]))
             for start in range(0, dilemmas, _DILEMMAS_PER_BLOCK):
-                text, written = _write_dilemmas(responses, dirt, order[start : start + _DILEMMAS_PER_BLOCK], before)
+                text, written = _write_dilemmas(responses, faults, order[start : start + _DILEMMAS_PER_BLOCK], before)
                 file.write(text)
                 rows += written
-            keeps = np.isin(dirt, _KEEP_THE_PAIR)
+            keeps = np.isin(faults, _KEEP_THE_PAIR)
             records += int(keeps.sum())
             present += int(keeps.reshape(-1, per_voter).any(axis=1).sum())
-            for kind, count in zip(*np.unique(dirt, return_counts=True), strict=True):
-                refused.update({reason: n * int(count) for reason, n in REFUSED_FOR[Dirt(kind)].items()})
+            for kind, count in zip(*np.unique(faults, return_counts=True), strict=True):
+                refused.update({reason: n * int(count) for reason, n in REFUSED_FOR[LayoutFault(kind)].items()})
             before += dilemmas // per_voter
             if progress is not None:
                 progress(dilemmas // per_voter)
@@ -153,19 +153,19 @@ def _open(path: Path, zipped: bool) -> gzip.GzipFile | BufferedWriter:
 
 def _spoil(dilemmas: int, dirty: float, rng: np.random.Generator) -> tuple[SmallIntArray, IntArray]:
     """Choose which dilemmas are dirty, in what way, and the order of all of them."""
-    kinds = rng.integers(1, len(Dirt), dilemmas, dtype=np.int8)
-    return np.where(rng.random(dilemmas) < dirty, kinds, np.int8(Dirt.NONE)), rng.permutation(dilemmas)
+    kinds = rng.integers(1, len(LayoutFault), dilemmas, dtype=np.int8)
+    return np.where(rng.random(dilemmas) < dirty, kinds, np.int8(LayoutFault.NONE)), rng.permutation(dilemmas)
 
 
 def _write_dilemmas(
-    responses: Responses, dirt: SmallIntArray, order: IntArray, first_voter: int
+    responses: Responses, faults: SmallIntArray, order: IntArray, first_voter: int
 ) -> tuple[memoryview, int]:
     out = np.empty(len(order) * _MOST_ROWS_PER_DILEMMA * _MOST_BYTES_PER_ROW, np.uint8)
     size, rows = _write_rows(
         responses.left,
         responses.right,
         responses.chose_left,
-        dirt,
+        faults,
         order,
         responses.study.drawing.dilemmas,
         first_voter,
@@ -176,7 +176,7 @@ def _write_dilemmas(
 
 @_compiled
 def _write_rows(
-    left: Any, right: Any, chose_left: Any, dirt: Any, order: Any, per_voter: int, first_voter: int, out: ByteArray
+    left: Any, right: Any, chose_left: Any, faults: Any, order: Any, per_voter: int, first_voter: int, out: ByteArray
 ) -> tuple[int, int]:
     """Write a block's dilemmas in the given order; return the number of bytes and of rows.
 
@@ -188,20 +188,20 @@ def _write_rows(
     yes, no = np.bool_(True), np.bool_(False)
     for wrong_order in (False, True):
         for i in order:
-            apart = dirt[i] == Dirt.APART
+            apart = faults[i] == LayoutFault.APART
             if wrong_order and not apart:
                 continue
             dilemma, voter = first_voter * per_voter + i, first_voter + i // per_voter
             if not wrong_order:
-                repeats = 2 if dirt[i] == Dirt.REPEATED else 1
+                repeats = 2 if faults[i] == LayoutFault.REPEATED else 1
                 for _ in range(repeats):
                     at = _write_row(
-                        out, at, left[i], right[i], chose_left[i], dirt[i], yes, dilemma, voter, i % per_voter
+                        out, at, left[i], right[i], chose_left[i], faults[i], yes, dilemma, voter, i % per_voter
                     )
                     rows += 1
-            if dirt[i] != Dirt.PARTNER_LOST and apart == wrong_order:
-                saved = not chose_left[i] or dirt[i] == Dirt.BOTH_SAVED
-                second = dirt[i] if dirt[i] == Dirt.DECIMALS else np.int8(Dirt.NONE.value)
+            if faults[i] != LayoutFault.PARTNER_LOST and apart == wrong_order:
+                saved = not chose_left[i] or faults[i] == LayoutFault.BOTH_SAVED
+                second = faults[i] if faults[i] == LayoutFault.DECIMALS else np.int8(LayoutFault.NONE.value)
                 at = _write_row(out, at, right[i], left[i], saved, second, no, dilemma, voter, i % per_voter)
                 rows += 1
     return at, rows
@@ -214,23 +214,23 @@ def _write_row(
     group: Any,
     other: Any,
     saved: Any,
-    dirt: Any,
+    fault: Any,
     first: Any,
     dilemma: int,
     voter: int,
     turn: int,
 ) -> int:
-    point = dirt == Dirt.DECIMALS
+    point = fault == LayoutFault.DECIMALS
     whole = np.bool_(False)
     user = (voter * 2_862_933_555 + 1_234_567) % 4_000_000_000
     size, other_size = 0, 0
     for k in range(3, len(group)):
         size += group[k]
         other_size += other[k]
-    if dirt != Dirt.NO_DILEMMA:
+    if fault != LayoutFault.NO_DILEMMA:
         at = _dilemma_name(out, at, dilemma)
     at = _byte(out, at, _COMMA)
-    if dirt != Dirt.NO_VOTER:
+    if fault != LayoutFault.NO_VOTER:
         if user >= 2_000_000_000:
             at = _byte(out, at, _MINUS)
         at = _number(out, at, user // 2)
@@ -243,15 +243,15 @@ def _write_row(
     at = _cell(out, at, np.int64(group[0]), point)
     at = _cell(out, at, 1 if group[1] == 0 and other[1] == 0 else 0, whole)
     at = _cell(out, at, np.int64(group[1]), point)
-    if dirt == Dirt.BLANK:
+    if fault == LayoutFault.BLANK:
         at = _byte(out, at, _COMMA)
     else:
         at = _cell(out, at, GREEN if group[2] == 1 else RED if group[2] == -1 else 0, point)
     at = _text(out, at, _NOTHING)
-    at = _cell(out, at, size + 1 if dirt == Dirt.WRONG_SUM else size, point)
+    at = _cell(out, at, size + 1 if fault == LayoutFault.WRONG_SUM else size, point)
     at = _cell(out, at, abs(size - other_size), whole)
-    at = _cell(out, at, 1 if saved or dirt == Dirt.BOTH_SAVED else 0, point)
-    if dirt == Dirt.CUT_SHORT:
+    at = _cell(out, at, 1 if saved or fault == LayoutFault.BOTH_SAVED else 0, point)
+    if fault == LayoutFault.CUT_SHORT:
         return _byte(out, at, _NEWLINE)
     at = _text(out, at, _TEMPLATES[user % 2])
     at = _byte(out, at, _COMMA)
@@ -260,9 +260,9 @@ def _write_row(
     at = _text(out, at, _COUNTRIES[voter % len(_COUNTRIES)])
     at = _byte(out, at, _COMMA)
     for k in range(3, len(group)):
-        if k == 3 and dirt == Dirt.TOO_MANY:
+        if k == 3 and fault == LayoutFault.TOO_MANY:
             at = _cell(out, at, np.int64(9), point)
-        elif k == 3 and dirt == Dirt.NO_NUMBER:
+        elif k == 3 and fault == LayoutFault.NO_NUMBER:
             at = _byte(out, _byte(out, at, _X), _COMMA)
         else:
             at = _cell(out, at, np.int64(group[k]), point)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.planning.accuracy import error_bound, repeated, solve_bound
+from crowdveil.privacy.planning.accuracy import compare_repeated, error_bound, solve_bound
 from crowdveil.privacy.zcdp import epsilon_of
 
 KNOWN = {"voters": 500, "features": 23, "norm_bound": 2.0, "epsilon": 0.5, "confidence": 0.9}
@@ -75,7 +75,7 @@ CROWD = {"epsilon": 1.0, "delta": 1e-6, "voters": 10_000, "features": 23, "norm_
 
 
 def test_by_hand():
-    found = repeated(52, **CROWD)
+    found = compare_repeated(52, **CROWD)
     assert epsilon_of(52 * found.gaussian.charge, 1e-6) == pytest.approx(1.0, rel=1e-6)
     assert found.laplace.charge == pytest.approx(1 / 52)
     assert found.laplace.error_bar == pytest.approx(2 * 2 * 52 / 10_000 * math.log(20))
@@ -87,7 +87,7 @@ def test_by_hand():
 
 def test_the_bars_by_simulation():
     """Of 40,000 simulated releases, 95 % stay within each bar; five deviations of a share of 0.05 are 0.0055."""
-    found, rng = repeated(7, **CROWD), np.random.default_rng(5)
+    found, rng = compare_repeated(7, **CROWD), np.random.default_rng(5)
     laplace = np.abs(rng.laplace(scale=2 * 2 * 7 / 10_000, size=(40_000, 23)))
     gaussian = np.abs(rng.normal(scale=found.gaussian.standard_deviation, size=(40_000, 23)))
     for noise, bars in ((laplace, found.laplace), (gaussian, found.gaussian)):
@@ -99,17 +99,17 @@ def test_the_bars_by_simulation():
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (3.0, 1e-4)])
 def test_gaussian_noise_pays_from_the_crossing_on(epsilon, delta):
     crowd = {**CROWD, "epsilon": epsilon, "delta": delta}
-    crossing = repeated(1, **crowd).gaussian_better_from
+    crossing = compare_repeated(1, **crowd).gaussian_better_from
     assert crossing > 1
     for releases in range(1, 3 * crossing):
-        found = repeated(releases, **crowd)
+        found = compare_repeated(releases, **crowd)
         assert found.gaussian_better_from == crossing
         assert (found.gaussian.error_bar < found.laplace.error_bar) == (releases >= crossing)
         assert (found.better == "gaussian") == (releases >= crossing)
 
 
 def test_about_ten_releases_at_epsilon_one():
-    assert 8 <= repeated(1, **CROWD).gaussian_better_from <= 12
+    assert 8 <= compare_repeated(1, **CROWD).gaussian_better_from <= 12
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_about_ten_releases_at_epsilon_one():
 )  # fmt: skip
 def test_numbers_of_releases_outside_their_range_are_refused(change):
     with pytest.raises(CrowdveilError, match="must be"):
-        repeated(**{"releases": 5, **CROWD, **change})
+        compare_repeated(**{"releases": 5, **CROWD, **change})

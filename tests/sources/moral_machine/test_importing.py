@@ -29,7 +29,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine import blocks, importing, shards
 from crowdveil.sources.moral_machine.importing import (
-    Progress,
+    ImportProgress,
     import_moral_machine,
     load_moral_machine,
     read_moral_machine,
@@ -342,13 +342,13 @@ def test_what_is_doubtful_is_imported_by_name_only(crowd: Path, tmp_path: Path) 
 
 def test_progress_is_exact(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100_000)
-    told: list[Progress] = []
+    told: list[ImportProgress] = []
     report = import_moral_machine(crowd, tmp_path / "out", allow_refused=1, tell=told.append)
     reads = [progress for progress in told if progress.reading]
     size = crowd.stat().st_size
     assert len(reads) == size // 100_000 + 1
     assert [p.done for p in reads] == sorted(p.done for p in reads)
-    assert reads[-1] == Progress(True, size, size, report.rows)
+    assert reads[-1] == ImportProgress(True, size, size, report.rows)
     # The first block holds as many rows as lines end in its bytes, without the header.
     assert reads[0].rows == crowd.read_bytes()[:100_000].count(b"\n") - 1
 
@@ -370,7 +370,7 @@ def test_an_interrupted_import_goes_on(crowd: Path, tmp_path: Path, dress: str) 
     expected = load_moral_machine(path)
     read: list[int] = []
 
-    def stop_after(rows: int, progress: Progress) -> None:
+    def stop_after(rows: int, progress: ImportProgress) -> None:
         if progress.reading:
             read.append(progress.rows)
         if progress.rows >= rows:
@@ -400,7 +400,7 @@ def test_what_was_read_of_another_file_is_not_used(crowd: Path, tmp_path: Path) 
     path, out = tmp_path / "answers", tmp_path / "out"
     shutil.copy(crowd, path)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: ImportProgress) -> None:
         if progress.rows > 1000:
             raise Stop
 
@@ -418,7 +418,7 @@ def test_a_damaged_shard_is_read_again(crowd: Path, tmp_path: Path) -> None:
     """As after a power cut, when some pages of a file never reached the disk."""
     out = tmp_path / "out"
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: ImportProgress) -> None:
         if progress.rows > 1700:
             raise Stop
 
@@ -461,7 +461,7 @@ def test_a_killed_import_leaves_nothing_half_done_and_goes_on(crowd: Path, tmp_p
         first.append(lines[0])
         assert not out.exists()
     assert first[1] > first[0], "the second began where the first did"
-    told: list[Progress] = []
+    told: list[ImportProgress] = []
     import_moral_machine(crowd, out, allow_refused=1, tell=told.append)
     assert told[0].rows > first[0]
     assert census(open_ballots(out)) == census(load_moral_machine(crowd).ballots)

@@ -17,7 +17,7 @@ from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportResult, RowDefect
-from crowdveil.sources.moral_machine.importing import Progress, load_moral_machine
+from crowdveil.sources.moral_machine.importing import ImportProgress, load_moral_machine
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
@@ -247,10 +247,10 @@ def test_a_header_alone_is_no_answer(tmp_path: Path) -> None:
 
 def test_progress_is_told_the_rows(tmp_path: Path) -> None:
     import_rows(tmp_path, pair("a"))
-    told: list[Progress] = []
+    told: list[ImportProgress] = []
     load_moral_machine(tmp_path / "answers.csv", told.append)
     size = (tmp_path / "answers.csv").stat().st_size
-    assert told == [Progress(True, size, size, 2), Progress(False, 1, 1, 2)]
+    assert told == [ImportProgress(True, size, size, 2), ImportProgress(False, 1, 1, 2)]
 
 
 GROUP = st.dictionaries(st.sampled_from(CHARACTERS), st.just(1), min_size=1, max_size=5)

@@ -130,7 +130,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Bars:
+class ErrorBars:
     """The error bars of one release with one kind of noise."""
 
     charge: float
@@ -143,7 +143,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedReleases:
     """The two ways to publish k times under one promise, side by side."""
 
     releases: int
@@ -151,8 +151,8 @@ class Repeated:
     delta: float
     rho: float
     """The budget of zCDP for all releases."""
-    laplace: Bars
-    gaussian: Bars
+    laplace: ErrorBars
+    gaussian: ErrorBars
     gaussian_better_from: int
     """The least number of releases at which the error bar of a coordinate is smaller with Gaussian noise."""
 
@@ -171,7 +171,9 @@ class Repeated:
         return {**asdict(self), "better": self.better}
 
 
-def repeated(releases: int, epsilon: float, delta: float, voters: int, features: int, norm_bound: float) -> Repeated:
+def compare_repeated(
+    releases: int, epsilon: float, delta: float, voters: int, features: int, norm_bound: float
+) -> RepeatedReleases:
     """Compare pure composition (Laplace noise) and zCDP (Gaussian noise) for repeated releases of a crowd's mean."""
     for what, count in (("releases", releases), ("voters", voters), ("features", features)):
         if not operator.index(count) >= 1:
@@ -184,13 +186,15 @@ def repeated(releases: int, epsilon: float, delta: float, voters: int, features:
     # Each coordinate stays below its own bound with this probability, so that all of them do with 95 %.
     each = CONFIDENCE ** (1 / features)
     scale, sigma = reach * releases / epsilon, reach / math.sqrt(2 * rho / releases)
-    laplace = Bars(
+    laplace = ErrorBars(
         epsilon / releases, math.sqrt(2) * scale, -scale * math.log1p(-CONFIDENCE), -scale * math.log1p(-each)
     )
-    gaussian = Bars(rho / releases, sigma, sigma * _normal_half_width(CONFIDENCE), sigma * _normal_half_width(each))
+    gaussian = ErrorBars(
+        rho / releases, sigma, sigma * _normal_half_width(CONFIDENCE), sigma * _normal_half_width(each)
+    )
     # The bars are proportional to k and to sqrt(k): they cross where sqrt(k) is their quotient at k = 1.
     crossing = (gaussian.error_bar / laplace.error_bar) ** 2 * releases
-    return Repeated(releases, epsilon, delta, rho, laplace, gaussian, math.floor(crossing) + 1)
+    return RepeatedReleases(releases, epsilon, delta, rho, laplace, gaussian, math.floor(crossing) + 1)
 
 
 def _normal_half_width(probability: float) -> float:

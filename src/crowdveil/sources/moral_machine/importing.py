@@ -1,9 +1,9 @@
 """Import files in the public layout of the Moral Machine, in bounded memory.
 
-There are three steps, which ``spread`` distributes to workers and which run here one after another. Blocks of rows are
-scanned into shards on disk. Dilemmas that several voters claim are refused. Then, bucket by bucket, rows become pairs
-and pairs become ballots. The same records give the same ballots, byte for byte and to a ledger, in whatever order their
-rows are, in CSV, gzipped or in Parquet.
+There are three steps, which ``engine_import`` distributes to workers and which run here one after another. Blocks of
+rows are scanned into shards on disk. Dilemmas that several voters claim are refused. Then, bucket by bucket, rows
+become pairs and pairs become ballots. The same records give the same ballots, byte for byte and to a ledger, in
+whatever order their rows are, in CSV, gzipped or in Parquet.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from crowdveil.sources.mapping import load_about_mapping
 from crowdveil.sources.moral_machine.blocks import Block, BlockScan, open_layout, read_blocks
 from crowdveil.sources.moral_machine.entries import ROW as ENTRY_ROW
 from crowdveil.sources.moral_machine.entries import ScanResult, join_results
-from crowdveil.sources.moral_machine.grouping import GroupResult, contested_rows, group
 from crowdveil.sources.moral_machine.layout import SCENARIO, STRICT_SCENARIO, VOTER
+from crowdveil.sources.moral_machine.row_pairs import BucketBallots, contested_rows, group
 from crowdveil.sources.moral_machine.rows import REASONS
 from crowdveil.sources.moral_machine.shards import (
     CLAIM_ROW,
     CLAIM_WORDS,
-    Shard,
+    RowShard,
     ShardFolder,
     bits_for,
     folder_beside,
@@ -65,7 +65,7 @@ _BYTES_PER_ROW = 160
 
 
 @dataclass(frozen=True)
-class Progress:
+class ImportProgress:
     """The progress of an import: in bytes of the file while it is read, then in buckets of voters."""
 
     reading: bool
@@ -75,7 +75,7 @@ class Progress:
     """Number of rows read so far."""
 
 
-Tell = Callable[[Progress], None]
+ProgressCallback = Callable[[ImportProgress], None]
 
 
 def read_moral_machine(
@@ -109,7 +109,9 @@ def read_about_voters(about: str | Path | None, mapping: str | Path | None) -> A
     return read_about(about, load_about_mapping(mapping), (VOTER,))
 
 
-def load_moral_machine(path: str | Path, tell: Tell | None = None, about: About | None = None) -> ImportResult:
+def load_moral_machine(
+    path: str | Path, tell: ProgressCallback | None = None, about: About | None = None
+) -> ImportResult:
     """Read a file of answers into memory, with a report and the refused rows."""
     table = open_layout(path)
     study = load_study("moral-machine")
@@ -125,7 +127,7 @@ def import_moral_machine(
     path: str | Path,
     out: str | Path,
     refused: str | Path | None = None,
-    tell: Tell | None = None,
+    tell: ProgressCallback | None = None,
     threads: int | None = None,
     *,
     about: str | Path | None = None,
@@ -232,7 +234,7 @@ class ScannedRows:
         return self.before[-1]
 
     @cached_property
-    def shards(self) -> list[tuple[Shard, np.uint64]]:
+    def shards(self) -> list[tuple[RowShard, np.uint64]]:
         """The shards, with the offsets of their row numbers."""
         found = []
         for number, start in enumerate(self.before[:-1]):
@@ -250,7 +252,7 @@ class ScannedRows:
         """Perform the second step: return the refused rows of a bucket of dilemmas, row and reason."""
         return contested_rows(lambda: self._claims(bucket))
 
-    def group(self, bucket: int, contested: IntArray) -> GroupResult:
+    def group(self, bucket: int, contested: IntArray) -> BucketBallots:
         """Perform the third step: make the ballots of a bucket of voters, without the contested rows (in order)."""
         names: list[WordArray] = []
         texts: list[ByteArray] = []
@@ -319,10 +321,10 @@ class _LocalImport:
     """One import in progress, in this process."""
 
     def __init__(
-        self, table: TableFile, folder: ShardFolder, threads: int, tell: Tell | None, about: About | None
+        self, table: TableFile, folder: ShardFolder, threads: int, tell: ProgressCallback | None, about: About | None
     ) -> None:
         self._table, self._folder, self._threads, self._about = table, folder, threads, about
-        self._tell: Tell = tell or (lambda progress: None)
+        self._tell: ProgressCallback = tell or (lambda progress: None)
         self._counts = ImportCounts()
         self._reasons: ByteArray = np.zeros(0, np.uint8)
         self._rows = 0
@@ -349,7 +351,7 @@ class _LocalImport:
             else:
                 self._counts.without_about += self._about.missing(result.ballots)
                 yield self._about.join(result.ballots)
-            self._tell(Progress(False, done, len(buckets), scanned.rows))
+            self._tell(ImportProgress(False, done, len(buckets), scanned.rows))
 
     def report(self) -> ImportReport:
         """Report on all rows, once the ballots are made."""
@@ -377,7 +379,7 @@ class _LocalImport:
         self._counts.refused += count_reasons(rows)
 
 
-def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: Tell) -> list[Shard]:
+def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: ProgressCallback) -> list[RowShard]:
     """Perform the first step on all cores, from where an earlier import was interrupted; return its shards too."""
     shards = folder.good_shards()
     size = table.path.stat().st_size
@@ -393,11 +395,11 @@ def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: 
     content = ShardContent()
     # The next rows are read while a shard is being written; at most one shard waits.
     with ThreadPoolExecutor(1) as pool:
-        writing: list[Future[Shard]] = []
+        writing: list[Future[RowShard]] = []
         for resume_at, bytes_read, scanned in readable(in_order(scan, read_blocks(table, begin_at), threads), table):
             content.add(scanned)
             rows += scanned.rows
-            tell(Progress(True, bytes_read, size, rows))
+            tell(ImportProgress(True, bytes_read, size, rows))
             if content.entries >= ENTRIES_PER_SHARD:
                 shards += [done.result() for done in writing]
                 writing = [pool.submit(folder.write, len(shards), *content.joined(), resume_at)]

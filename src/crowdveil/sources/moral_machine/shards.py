@@ -66,7 +66,7 @@ def no_refusals() -> IntArray:
 
 
 @dataclass(frozen=True)
-class Shard:
+class RowShard:
     """A finished shard on disk."""
 
     path: Path
@@ -119,14 +119,14 @@ class ShardFolder:
         """The number of buckets."""
         return 1 << self.bits
 
-    def good_shards(self) -> list[Shard]:
+    def good_shards(self) -> list[RowShard]:
         """Return the good shards, from the first one on."""
-        shards: list[Shard] = []
+        shards: list[RowShard] = []
         while (shard := self.read(len(shards))) is not None:
             shards.append(shard)
         return shards
 
-    def read(self, number: int, *, known_good: bool = False) -> Shard | None:
+    def read(self, number: int, *, known_good: bool = False) -> RowShard | None:
         """Return a shard as it was written; None if it is missing or damaged (checking this reads the whole file)."""
         try:
             words = np.memmap(self._path(number), np.int64, "r")
@@ -139,11 +139,11 @@ class ShardFolder:
         complete = 8 * (len(words) - begin) == _padded(ends[:, -1]).sum()
         if not complete or not (known_good or words[1] == _checksum([words[begin:]])):
             return None
-        return Shard(self._path(number), self.bits, int(words[3]), int(words[4]), bool(words[5]), ends)
+        return RowShard(self._path(number), self.bits, int(words[3]), int(words[4]), bool(words[5]), ends)
 
     def write(
         self, number: int, result: ScanResult, refused: IntArray, rows: int, resume_at: int = 0, last: bool = False
-    ) -> Shard:
+    ) -> RowShard:
         """Sort the content of some rows into buckets and write it."""
         entries, entry_ends = _sorted(result.entries, VOTER, self.bits)
         claims, claim_ends = _sorted(_claims(result.entries), CLAIM_DILEMMA, self.bits)
@@ -167,7 +167,7 @@ class ShardFolder:
             unfinished.replace(path)
         except OSError as error:
             raise CrowdveilError(f"cannot write to {self.path}: {error.strerror or error}") from None
-        return Shard(path, self.bits, rows, resume_at, last, ends)
+        return RowShard(path, self.bits, rows, resume_at, last, ends)
 
     def reasons(self, rows: int) -> ByteArray:
         """Return an empty table of the reasons for refusals, by row, which need not fit in memory."""

@@ -17,8 +17,8 @@ from crowdveil.engines.engine import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.moral_machine import blocks, shards
 from crowdveil.sources.moral_machine.blocks import cut_ranges, read_range
+from crowdveil.sources.moral_machine.engine_import import import_with_engine
 from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
-from crowdveil.sources.moral_machine.spread import spread_moral_machine
 from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.sources.table_file import TableFile
 from crowdveil.study.bundled import load_study
@@ -40,7 +40,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_is_the_import_of_one_machine(tmp_path: Path, answers: Path, size: int, threads: int) -> None:
     told: list[Any] = []
     report = import_moral_machine(answers, tmp_path / "one")
-    assert spread_moral_machine(answers, tmp_path / "many", LocalEngine(threads), told.append, size) == report
+    assert import_with_engine(answers, tmp_path / "many", LocalEngine(threads), told.append, size) == report
     one, many = open_ballots(tmp_path / "one"), open_ballots(tmp_path / "many")
     assert len(many.shards) > 1
     assert census(many) == census(one)
@@ -54,7 +54,7 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
     write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), 200, np.random.default_rng(0))
     pl.read_csv(tmp_path / "a.csv", infer_schema=False).write_parquet(tmp_path / "a.parquet", row_group_size=700)
     report = import_moral_machine(tmp_path / "a.csv", tmp_path / "one")
-    assert spread_moral_machine(tmp_path / "a.parquet", tmp_path / "many", LocalEngine(2)) == report
+    assert import_with_engine(tmp_path / "a.parquet", tmp_path / "many", LocalEngine(2)) == report
     assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
 
 
@@ -88,7 +88,7 @@ def test_an_interrupted_import_goes_on(tmp_path: Path, answers: Path) -> None:
 
     steps: list[int] = []
     with pytest.raises(KeyboardInterrupt):
-        spread_moral_machine(answers, tmp_path / "many", Interrupted(), shard_bytes=100_000)
+        import_with_engine(answers, tmp_path / "many", Interrupted(), shard_bytes=100_000)
     (left,) = tmp_path.iterdir()
     before = {shard.name: shard.stat().st_mtime_ns for shard in left.glob("shard-*")}
     assert len(before) > 1
@@ -98,7 +98,7 @@ def test_an_interrupted_import_goes_on(tmp_path: Path, answers: Path) -> None:
             after = {shard.name: shard.stat().st_mtime_ns for shard in left.glob("shard-*")}
             assert {name: after[name] for name in before} == before
 
-    report = spread_moral_machine(answers, tmp_path / "many", Counting(1), tell, 100_000)
+    report = import_with_engine(answers, tmp_path / "many", Counting(1), tell, 100_000)
     assert report == import_moral_machine(answers, tmp_path / "one")
     assert len(steps) == 3
 
@@ -108,14 +108,14 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None
     with pytest.raises(
         CrowdveilError, match=r"a\.csv\.gz is gzipped, so only one worker could read it: unpack it first"
     ):
-        spread_moral_machine(tmp_path / "a.csv.gz", tmp_path / "many", LocalEngine())
+        import_with_engine(tmp_path / "a.csv.gz", tmp_path / "many", LocalEngine())
     header = answers.read_bytes().split(b"\n")[0]
     (tmp_path / "b.csv").write_bytes(header + b"\n")
     with pytest.raises(CrowdveilError, match="not one usable record"):
-        spread_moral_machine(tmp_path / "b.csv", tmp_path / "many", LocalEngine())
+        import_with_engine(tmp_path / "b.csv", tmp_path / "many", LocalEngine())
     (tmp_path / "many").mkdir()
     with pytest.raises(CrowdveilError, match="it is a directory"):
-        spread_moral_machine(answers, tmp_path / "many", LocalEngine())
+        import_with_engine(answers, tmp_path / "many", LocalEngine())
     assert {p.name for p in tmp_path.iterdir()} == {"a.csv.gz", "b.csv", "many"}
 
 
@@ -145,7 +145,7 @@ def test_an_import_with_rows_of_several_lines(tmp_path: Path, answers: Path) -> 
             writer.writerow([*cells, "fine,\nlater rain" if number % 50 == 1 else "weather"])
     report = import_moral_machine(tmp_path / "a.csv", tmp_path / "one")
     assert report.records == import_moral_machine(answers, tmp_path / "plain").records
-    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "many", LocalEngine(1), None, 300_000) == report
+    assert import_with_engine(tmp_path / "a.csv", tmp_path / "many", LocalEngine(1), None, 300_000) == report
     assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
 
 

@@ -72,7 +72,7 @@ _DIMENSION = len(BITS)
 
 
 @dataclass(frozen=True)
-class GroupResult:
+class BucketBallots:
     """The ballots of some voters, and the rows that form no pair."""
 
     ballots: Ballots
@@ -84,7 +84,7 @@ class GroupResult:
 
 def group(
     study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], contested: IntArray, with_scenarios: bool
-) -> GroupResult:
+) -> BucketBallots:
     """Make the ballots of the voters of these entries.
 
     All entries of these voters must be given, and all their names. ``contested`` are the rows to leave out, in order.
@@ -104,7 +104,7 @@ def group(
     ballots = Ballots(
         study, offsets[: present + 1].copy(), dilemmas[:pairs].copy(), choices[:pairs].copy(), named, scenarios
     )
-    return GroupResult(ballots, equal, refused[:refusals].copy())
+    return BucketBallots(ballots, equal, refused[:refusals].copy())
 
 
 def contested_rows(batches: Callable[[], Iterable[WordArray]]) -> IntArray:

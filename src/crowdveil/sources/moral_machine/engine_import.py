@@ -22,10 +22,10 @@ from crowdveil.sources.import_report import MOST_REFUSED, ImportReport
 from crowdveil.sources.moral_machine.blocks import cut_ranges, open_layout, read_range
 from crowdveil.sources.moral_machine.importing import (
     ImportCounts,
-    Progress,
+    ImportProgress,
+    ProgressCallback,
     ScannedRows,
     ShardContent,
-    Tell,
     bucket_bits,
     count_reasons,
     read_about_voters,
@@ -40,11 +40,11 @@ BYTES_PER_SHARD = 1 << 27
 _NAMES_REMEMBERED = 1 << 18
 
 
-def spread_moral_machine(
+def import_with_engine(
     path: str | Path,
     out: str | Path,
     engine: Engine,
-    tell: Tell | None = None,
+    tell: ProgressCallback | None = None,
     shard_bytes: int = BYTES_PER_SHARD,
     *,
     about: str | Path | None = None,
@@ -68,23 +68,23 @@ def spread_moral_machine(
         ranges = cut_ranges(table, shard_bytes)
         counts = ImportCounts()
         rows: list[int] = []
-        scans = engine.each(_Scan(source, folder, tuple(ranges)), len(ranges))
+        scans = engine.each(_ScanStep(source, folder, tuple(ranges)), len(ranges))
         for (_, end), (scanned_rows, refused) in zip(ranges, scans, strict=True):
             rows.append(scanned_rows)
             counts.refused += refused
-            tell(Progress(True, end, ranges[-1][1], sum(rows)))
+            tell(ImportProgress(True, end, ranges[-1][1], sum(rows)))
         scanned = ScannedRows(folder, tuple(np.cumsum([0, *rows]).tolist()), says_scenarios(table))
-        counts.refused += sum(engine.each(_Refuse(scanned), folder.buckets), np.zeros_like(counts.refused))
+        counts.refused += sum(engine.each(_RefusalStep(scanned), folder.buckets), np.zeros_like(counts.refused))
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
-        groups = engine.each(_Group(source, scanned, ballots, people), folder.buckets)
+        groups = engine.each(_GroupStep(source, scanned, ballots, people), folder.buckets)
         for done, (voters, records, equal, without_about, refused) in enumerate(groups, start=1):
             counts.voters += voters
             counts.records += records
             counts.equal += equal
             counts.without_about += without_about
             counts.refused += refused
-            tell(Progress(False, done, folder.buckets, scanned.rows))
+            tell(ImportProgress(False, done, folder.buckets, scanned.rows))
         report = counts.report(table, scanned.rows, people)
         if not report.voters:
             raise CrowdveilError("there is not one usable record, so no ballot file was written")
@@ -94,7 +94,7 @@ def spread_moral_machine(
 
 
 @dataclass(frozen=True)
-class _Scan:
+class _ScanStep:
     """The first step: a range of the file becomes a shard."""
 
     source: Path
@@ -115,7 +115,7 @@ class _Scan:
 
 
 @dataclass(frozen=True)
-class _Refuse:
+class _RefusalStep:
     """The second step: contested dilemmas of a bucket are refused, and their rows saved where all workers find them."""
 
     scanned: ScannedRows
@@ -129,7 +129,7 @@ class _Refuse:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _GroupStep:
     """The third step: the rows of a bucket of voters become a file of ballots."""
 
     source: Path
