@@ -27,7 +27,7 @@ from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 
 LATENCY_MS = 400
@@ -120,7 +120,7 @@ def _server() -> Iterator[str]:
     """Run the service with one poll."""
     with TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/crowdveil.sqlite") as store:
         store.polls.add(poll_from_dict({"name": "moral-machine", "study": "moral-machine"}))
-        app = create_app(Service(store, Settings(port=0)))
+        app = create_app(Service(store, ServiceSettings(port=0)))
         app.add_route(EMPTY, lambda _: HTMLResponse("<!doctype html><p>Empty", headers={"Cache-Control": "no-cache"}))
         with served_here(app) as address:
             yield address

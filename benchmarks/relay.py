@@ -34,17 +34,17 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.description import describe_poll, read_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.relay import SEALED_TYPE, KeyConfiguration, describe_relay
 from crowdveil.protocol.report import write_reports
 from crowdveil.relay.app import Relay, create_relay_app
-from crowdveil.relay.courier import Courier
+from crowdveil.relay.forwarder import Forwarder
 from crowdveil.relay.store import RelayedPoll, open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import Store, open_store
 from crowdveil.sources.simulated import simulate_crowd
 from service import CONNECTIONS, Nothing, load
@@ -83,7 +83,7 @@ def main() -> None:
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as http,
         ):
             begun = time.perf_counter()
-            batches = Courier(relay, Connection(http), URL, _today).round()
+            batches = Forwarder(relay, Connection(http), URL, _today).round()
             opening = time.perf_counter() - begun
         with open_store(_address(folder, "host")) as store:
             stored = sum(store.batches.sizes("shuffled"))
@@ -108,7 +108,7 @@ def _set_up(folder: str, most: int) -> list[bytes]:
         host.polls.add(poll)
         host.batches.pin_relay_key(poll.name, relay.verifying_key())
         configuration = host.batches.key(poll).configuration
-        described = describe_poll(poll, (), State.OPEN, None, describe_relay(configuration, None, None))
+        described = describe_poll(poll, (), PollState.OPEN, None, describe_relay(configuration, None, None))
         relay.adopt(RelayedPoll.of(read_poll(described), described))
         with open_relay_store(_address(folder, "twin")) as twin:
             twin.adopt(RelayedPoll.of(read_poll(described), described))
@@ -169,8 +169,8 @@ def _run_nothing(address: str, there: Pipe) -> None:
 
 def _serve_relay(kind: type[Relay], address: str, there: Pipe) -> None:
     with open_relay_store(address) as store, httpx.Client() as http:
-        courier = Courier(store, Connection(http), URL, _today)
-        _serve(create_relay_app(kind(store, courier, Settings(), pause=1e6)), there)
+        forwarder = Forwarder(store, Connection(http), URL, _today)
+        _serve(create_relay_app(kind(store, forwarder, ServiceSettings(), pause=1e6)), there)
 
 
 def _run_host(address: str, there: Pipe) -> None:

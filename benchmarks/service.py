@@ -33,12 +33,12 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.protocol.submission import SubmissionStatus, new_token, report_id
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import find_poll
 from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import Outcome
 from crowdveil.sources.simulated import simulate_crowd
@@ -56,7 +56,7 @@ def main() -> None:
     bodies = _bodies(2000)
     rates: dict[str, list[float]] = {"durable": [], "nothing": []}
     with tempfile.TemporaryDirectory() as directory:
-        settings = Settings(data=directory, database=given.database, port=0)
+        settings = ServiceSettings(data=directory, database=given.database, port=0)
         with _server(settings, durable=True) as durable, _server(settings, durable=False) as nothing:
             ports = {"durable": durable, "nothing": nothing}
             acknowledged: list[str] = []
@@ -83,7 +83,7 @@ class Nothing:
 
     async def put(self, row: object) -> Outcome:
         """Answer at once."""
-        return Status.STORED
+        return SubmissionStatus.STORED
 
     def count_refusal(self, poll: str, reason: str) -> None:
         """Count nothing."""
@@ -99,7 +99,7 @@ class _WithoutDatabase(Service):
 
 
 @contextmanager
-def _server(settings: Settings, durable: bool) -> Iterator[int]:
+def _server(settings: ServiceSettings, durable: bool) -> Iterator[int]:
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_run_server, args=(settings, durable, there))
     process.start()
@@ -110,7 +110,7 @@ def _server(settings: Settings, durable: bool) -> Iterator[int]:
         process.join()
 
 
-def _run_server(settings: Settings, durable: bool, there: Connection) -> None:
+def _run_server(settings: ServiceSettings, durable: bool, there: Connection) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # The log is written, and not shown.
     address = settings.database_address if durable else f"sqlite:///{settings.data}/without.sqlite"
     with open_store(address) as store:
@@ -163,7 +163,7 @@ async def load(
     return acknowledged, time.perf_counter() - begun
 
 
-def _stored(settings: Settings) -> list[str]:
+def _stored(settings: ServiceSettings) -> list[str]:
     with open_store(settings.database_address) as store:
         return [report.id for batch in store.submissions.reports("moral-machine") for report in batch]
 

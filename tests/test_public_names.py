@@ -13,8 +13,8 @@ import pytest
 
 import crowdveil as cv
 from crowdveil.protocol.decisions import read_decision, write_decision
-from crowdveil.protocol.polls import Level, State
-from crowdveil.protocol.submission import Status
+from crowdveil.protocol.polls import Level, PollState
+from crowdveil.protocol.submission import SubmissionStatus
 from crowdveil.sources.simulated_layout import write_public_layout
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -203,7 +203,7 @@ def things(tmp_path_factory):
         "JointPreview": cv.preview_together(crowd, "rlcp", epsilon=1),
         "Paradigm": promise,
         "Poll": cv.Poll("poll", machine, promise, "one-bit", (Level("only", cv.Epsilon(1)),)),
-        "PollSummary": cv.PollSummary("poll", "A poll", State.OPEN, "vldp", None),
+        "PollSummary": cv.PollSummary("poll", "A poll", PollState.OPEN, "vldp", None),
         "Preferences": cv.fit_voters(crowd, 2),
         "Preview": cv.preview(crowd, "rlcp", epsilon=1),
         "RankedAlternative": decision.ranking[0],
@@ -212,7 +212,7 @@ def things(tmp_path_factory):
         "Submission": cv.Submission("poll", "report", "token", bytes(1000)),
         "SyntheticCrowd": cv.synthetic_crowd(30, 4, 3, np.random.default_rng(1)),
         "TableMapping": cv.load_mapping(mapping),
-        "VoterReceipt": cv.VoterReceipt("0" * 32, Status.STORED, None, None, "token"),
+        "VoterReceipt": cv.VoterReceipt("0" * 32, SubmissionStatus.STORED, None, None, "token"),
         "Weights": cv.Weights({f"voter-{i}": 1.0 for i in range(100)}, 2),
         "ZcdpBudget": cv.ZcdpBudget(0.1, 1e-6),
         "Alignment": cv.align(release, models),

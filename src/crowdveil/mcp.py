@@ -47,12 +47,12 @@ INSTRUCTIONS = (
 PollName = Annotated[
     str | None, Field(description="The poll whose voters should decide. Not needed where there is only one.")
 ]
-ReleaseId = Annotated[
+ReleaseArgument = Annotated[
     str, Field(description="A release's id (its checksum); current, the one that decisions use; or latest.")
 ]
 
 
-class Releases(Protocol):
+class ReleaseSource(Protocol):
     """A source of releases: a website's client, or a file."""
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ class Releases(Protocol):
 
 
 @dataclass(frozen=True)
-class OneRelease:
+class SingleRelease:
     """A single release from a file."""
 
     only: Release
@@ -81,7 +81,7 @@ class OneRelease:
         return self.only
 
 
-def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
+def mcp_server(source: ReleaseSource, usual_poll: str | None = None) -> MCPServer:
     """Return the server; its ``run()`` communicates over standard input and output.
 
     ``usual_poll`` is the poll to ask if the agent names none.
@@ -92,7 +92,7 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
     reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 
     @server.tool(title="What the study is about", annotations=reading)
-    def describe_study(poll: PollName = None, release: ReleaseId = CURRENT) -> dict[str, Any]:
+    def describe_study(poll: PollName = None, release: ReleaseArgument = CURRENT) -> dict[str, Any]:
         """Describe the study behind a release: its question, the features with their ranges, and what is promised."""
         return _describe(_told(source.release, release, poll=poll or usual_poll))
 
@@ -100,7 +100,7 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
     def decide_dilemma(
         alternatives: Annotated[Any, WithJsonSchema(ALTERNATIVES_SCHEMA)],
         poll: PollName = None,
-        release: ReleaseId = CURRENT,
+        release: ReleaseArgument = CURRENT,
         certainty: Annotated[
             float, Field(ge=0.5, lt=1, description="Below this certainty the answer is: too close to call.")
         ] = DEFAULT_CERTAINTY,

@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdveil.client.client import Client
 from crowdveil.errors import CrowdveilError, Refusal
-from crowdveil.protocol.polls import Entry, Poll, State
+from crowdveil.protocol.polls import EntryRule, Poll, PollState
 from crowdveil.protocol.questions import Answer, Question, QuestionKind
 from crowdveil.protocol.submission import NEITHER
 from crowdveil.sources.simulated import TAU
@@ -102,7 +102,7 @@ def find_poll(client: Client, wanted: str | None) -> Poll:
     """Return the poll with this name, or the website's only open poll."""
     if wanted is not None:
         return client.poll(wanted)
-    open_polls = [listed.id for listed in client.polls() if listed.state is State.OPEN]
+    open_polls = [listed.id for listed in client.polls() if listed.state is PollState.OPEN]
     if len(open_polls) != 1:
         found = ", ".join(open_polls) or "none"
         raise CrowdveilError(f"say which poll the crowd should vote in with --poll; the open polls are: {found}")
@@ -128,7 +128,7 @@ def send_crowd(
     """
     if not (voters >= 1 and connections >= 1):
         raise CrowdveilError(f"a crowd needs at least one voter and one connection, got {voters} and {connections}")
-    if poll.entry is Entry.LINKS and len(tokens) < voters:
+    if poll.entry is EntryRule.LINKS and len(tokens) < voters:
         raise CrowdveilError(
             f"poll {poll.name} takes votes by links only: {voters} voters need as many links, got {len(tokens)} "
             "(make them on the host's page, and give the file with --links)"

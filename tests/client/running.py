@@ -7,7 +7,7 @@ from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 from crowdveil.simulated_voters import send_crowd
 
@@ -18,7 +18,7 @@ def running(folder, polls):
     with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         for poll in polls:
             store.polls.add(poll)
-        with served_here(create_app(Service(store, Settings()))) as address:
+        with served_here(create_app(Service(store, ServiceSettings()))) as address:
             yield store, address
 
 

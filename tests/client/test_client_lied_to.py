@@ -13,14 +13,14 @@ import pytest
 from crowdveil.client.client import Client
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import describe_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.submission import read_session, write_session
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
 
 POLL = poll_from_dict({"name": "p", "study": "kidney", "paradigm": "vldp"})
-DESCRIPTION = json.loads(json.dumps(describe_poll(POLL, ["en"], State.OPEN, None)))
+DESCRIPTION = json.loads(json.dumps(describe_poll(POLL, ["en"], PollState.OPEN, None)))
 SESSION = json.loads(json.dumps(write_session(draw_session(POLL.study, np.random.default_rng(1)))))
 DILEMMAS = SESSION["dilemmas"]
 Answer = dict[str, Any]

@@ -23,7 +23,7 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.coins import Coin
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.description import describe_poll, read_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.submission import read_session, report_id, write_session
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
@@ -162,7 +162,7 @@ def described():
     poll = poll_from_dict(
         {"name": "p", "study": "kidney", "paradigm": "vldp", "questions": [AGE], "about_epsilon": "1"}
     )
-    return json.loads(json.dumps(describe_poll(poll, ["en"], State.OPEN, None)))
+    return json.loads(json.dumps(describe_poll(poll, ["en"], PollState.OPEN, None)))
 
 
 @pytest.mark.parametrize(

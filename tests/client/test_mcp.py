@@ -10,7 +10,7 @@ from mcp.client.stdio import stdio_client
 from tests.program import crowdveil, refused
 
 from crowdveil.decision import decide
-from crowdveil.mcp import INSTRUCTIONS, OneRelease, mcp_server
+from crowdveil.mcp import INSTRUCTIONS, SingleRelease, mcp_server
 from crowdveil.protocol.decisions import CURRENT
 from crowdveil.releases import read_release
 
@@ -102,7 +102,7 @@ def test_mistakes_are_told_to_the_agent(told):
 def test_the_usual_poll_is_asked_where_the_agent_names_none(release_file):
     asked = []
 
-    class Website(OneRelease):
+    class Website(SingleRelease):
         def release(self, id=CURRENT, *, poll=None):
             asked.append(poll)
             return super().release(id)

@@ -114,7 +114,7 @@ def released(ballots: Ballots, folder: Path) -> Release:
         seal = pair.host.batches.key(pair.poll).configuration.seal
         bodies = write_reports(pair.poll.mechanism, pair.poll.study, epsilons, made)
         rows = [SealedRow(pair.name, report_id(new_token()), seal(body)) for body in bodies]
-        pair.relay.put(rows, pair.courier.today)
+        pair.relay.put(rows, pair.forwarder.today)
         pair.host.polls.close(pair.name)
-        assert pair.courier.round() == 1
-        return make_release(pair.host, pair.name, pair.courier.today()).read()
+        assert pair.forwarder.round() == 1
+        return make_release(pair.host, pair.name, pair.forwarder.today()).read()

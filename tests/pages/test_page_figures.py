@@ -8,19 +8,19 @@ from xml.etree import ElementTree
 
 import pytest
 
+from crowdveil.pages.feature_estimates import FeatureEstimate
 from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
-from crowdveil.pages.reading import Reading
 
 ROWS = (
-    Reading("girls", 0.5, 0.1),
-    Reading("women", 0.2, 0.15),
-    Reading("cats", 0.05, 0.2),
-    Reading("cost in $ \\frac{", -0.1, 0.3),
-    Reading("漢字 <b>&", -0.4, 0.05),
+    FeatureEstimate("girls", 0.5, 0.1),
+    FeatureEstimate("women", 0.2, 0.15),
+    FeatureEstimate("cats", 0.05, 0.2),
+    FeatureEstimate("cost in $ \\frac{", -0.1, 0.3),
+    FeatureEstimate("漢字 <b>&", -0.4, 0.05),
 )
 
 
-def draw(rows: tuple[Reading, ...] = ROWS, narrow: bool = False, key: str = "k") -> ElementTree.Element:
+def draw(rows: tuple[FeatureEstimate, ...] = ROWS, narrow: bool = False, key: str = "k") -> ElementTree.Element:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return ElementTree.fromstring(forest_plot(rows, key=key, title="T <1>", description="D & d", narrow=narrow))
@@ -95,7 +95,7 @@ def test_drawings_share_no_ids_and_refer_to_their_own() -> None:
 
 
 def test_long_labels_are_cut_and_many_rows_are_limited() -> None:
-    rows = tuple(Reading(f"{k} " + "very " * 30, 1 - 0.01 * k, 0.1) for k in range(MOST_ROWS + 20))
+    rows = tuple(FeatureEstimate(f"{k} " + "very " * 30, 1 - 0.01 * k, 0.1) for k in range(MOST_ROWS + 20))
     svg = draw(rows)
     labels = [element.text or "" for element in svg.iter("text") if "very" in (element.text or "")]
     assert len(labels) == MOST_ROWS
@@ -105,7 +105,7 @@ def test_long_labels_are_cut_and_many_rows_are_limited() -> None:
 
 
 def test_a_release_of_nothing_but_zeros_can_be_drawn() -> None:
-    assert len(dots(draw((Reading("a", 0.0, 0.0), Reading("b", 0.0, 0.0))))) == 2
+    assert len(dots(draw((FeatureEstimate("a", 0.0, 0.0), FeatureEstimate("b", 0.0, 0.0))))) == 2
 
 
 def test_guess_marks_stand_at_their_probabilities() -> None:

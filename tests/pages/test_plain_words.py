@@ -9,6 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import expit
 
+from crowdveil.pages.feature_estimates import (
+    FeatureEstimate,
+    error_bar_sentence,
+    expected_error_bar_sentence,
+    finding_sentences,
+)
 from crowdveil.pages.plain_words import (
     attacker_odds,
     factor_text,
@@ -19,12 +25,6 @@ from crowdveil.pages.plain_words import (
     odds_text,
     paradigm_title,
     protected_words,
-)
-from crowdveil.pages.reading import (
-    Reading,
-    error_bar_sentence,
-    expected_error_bar_sentence,
-    finding_sentences,
 )
 from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
 from crowdveil.privacy.guarantee import PARADIGMS
@@ -155,7 +155,7 @@ def test_error_bars_say_what_they_cover(make_release: MakeRelease) -> None:
 
 
 def test_findings_name_the_extremes_that_stand_clear_of_noise() -> None:
-    shown = [Reading(f"f{value}", value, 0.1) for value in (0.5, 0.4, 0.3, 0.2, 0.05, -0.05, -0.2, -0.3)]
+    shown = [FeatureEstimate(f"f{value}", value, 0.1) for value in (0.5, 0.4, 0.3, 0.2, 0.05, -0.05, -0.2, -0.3)]
     said = finding_sentences(shown, 1)
     assert said == [
         "6 of 8 features can be told from zero.",
@@ -165,7 +165,7 @@ def test_findings_name_the_extremes_that_stand_clear_of_noise() -> None:
 
 
 def test_findings_admit_that_there_are_none() -> None:
-    (said,) = finding_sentences([Reading("a", 0.1, 0.2), Reading("b", -0.1, 0.2)], 1)
+    (said,) = finding_sentences([FeatureEstimate("a", 0.1, 0.2), FeatureEstimate("b", -0.1, 0.2)], 1)
     assert said.startswith("None of the 2 features can be told from zero")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdveil.pages.reading import reliability_sentences, split_sentences
+from crowdveil.pages.feature_estimates import reliability_sentences, split_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.guarantee import Place

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdveil.decision import decide
-from crowdveil.pages.reading import third_answer_sentences
+from crowdveil.pages.feature_estimates import third_answer_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import decision_section
 from crowdveil.privacy.side_answers import Indifference

@@ -5,7 +5,7 @@ from tests.kinds_of_question import CHECK, NOISY, NUMBER, SCALE, SEVERAL, TEXT
 
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.protocol.description import describe_poll, read_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.submission import check_about, exact_answers
 from crowdveil.service.poll import poll_as_dict, poll_from_dict
 
@@ -109,7 +109,7 @@ def test_nothing_of_an_attention_check_is_taken_in_a_distributed_poll():
 
 def test_what_passes_a_check_is_told_to_devices_that_judge_it_and_to_nobody_else():
     for poll, told in ((asking(CHECK, failed_checks="left-out"), None), (asking_noisily(SCALE, CHECK), "blue")):
-        described = describe_poll(poll, ["en"], State.OPEN, None)
+        described = describe_poll(poll, ["en"], PollState.OPEN, None)
         assert described["questions"][-1]["expected"] == told
         assert described["attention"] == {"checks": 1, "left_out": told is None}
         assert read_poll(described).attention == poll.attention
@@ -125,13 +125,13 @@ def test_whoever_leaves_a_check_open_or_answers_otherwise_has_failed_it():
 def test_every_kind_comes_back_from_a_file_and_from_a_description():
     poll = asking(SEVERAL, NUMBER, SCALE, TEXT, CHECK, failed_checks="left-out", minimum_age=18)
     assert poll_from_dict(poll_as_dict(poll)) == poll
-    read = read_poll(describe_poll(poll, ["en"], State.OPEN, None))
+    read = read_poll(describe_poll(poll, ["en"], PollState.OPEN, None))
     assert [question.as_dict(expected=False) for question in poll.questions] == [
         question.as_dict() for question in read.questions
     ]
     assert read.minimum_age == 18
     noisy = asking_noisily(*NOISY)
-    assert read_poll(describe_poll(noisy, ["en"], State.OPEN, None)).questions == noisy.questions
+    assert read_poll(describe_poll(noisy, ["en"], PollState.OPEN, None)).questions == noisy.questions
 
 
 @pytest.mark.parametrize(

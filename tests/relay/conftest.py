@@ -16,15 +16,15 @@ from tests.service.voters import reports
 
 from crowdveil.client.client import Connection
 from crowdveil.protocol.relay import configuration_of
-from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.protocol.submission import SubmissionStatus, new_token, report_id
 from crowdveil.relay.app import Relay, create_relay_app
-from crowdveil.relay.courier import Courier
+from crowdveil.relay.forwarder import Forwarder
 from crowdveil.relay.store import RelayStore, SealedRow, open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import Store, open_store
 
 __all__ = ["address", "new_address", "postgres"]
@@ -32,13 +32,13 @@ __all__ = ["address", "new_address", "postgres"]
 
 @dataclass(frozen=True)
 class Pair:
-    """A host and a relay that know each other. The test sends the courier."""
+    """A host and a relay that know each other. The test sends the forwarder."""
 
     host: Store
     host_url: str
     relay: RelayStore
     relay_url: str
-    courier: Courier
+    forwarder: Forwarder
     poll: HostedPoll
     http: httpx.Client
 
@@ -60,7 +60,7 @@ class Pair:
         """So many voters send their reports to the relay; return their tokens."""
         tokens = [new_token() for _ in range(number)]
         rows = [SealedRow(self.name, report_id(t), s) for t, s in zip(tokens, self.sealed(number), strict=True)]
-        assert self.relay.put(rows, self.courier.today) == [Status.STORED] * number
+        assert self.relay.put(rows, self.forwarder.today) == [SubmissionStatus.STORED] * number
         return tokens
 
     def stored(self) -> list[dict[str, Any]]:
@@ -80,22 +80,22 @@ def free_port() -> int:
 
 @contextmanager
 def running_pair(
-    host_address: str, relay_address: str, relay_settings: Settings | None = None, **rules: Any
+    host_address: str, relay_address: str, relay_settings: ServiceSettings | None = None, **rules: Any
 ) -> Iterator[Pair]:
     port = free_port()
     poll = relay_poll(f"http://127.0.0.1:{port}", **rules)
     with open_store(host_address) as host, open_relay_store(relay_address) as relay:
         host.polls.add(poll)
         with (
-            served_here(create_app(Service(host, Settings()))) as host_url,
+            served_here(create_app(Service(host, ServiceSettings()))) as host_url,
             httpx.Client(base_url=host_url, timeout=60) as http,
         ):
             relay_url = f"http://127.0.0.1:{port}"
-            courier = Courier(relay, Connection(http, 0.01), relay_url, lambda: datetime.now(UTC).date())
-            courier.adopt_polls()
-            app = create_relay_app(Relay(relay, courier, relay_settings or Settings(), pause=1e6))
+            forwarder = Forwarder(relay, Connection(http, 0.01), relay_url, lambda: datetime.now(UTC).date())
+            forwarder.adopt_polls()
+            app = create_relay_app(Relay(relay, forwarder, relay_settings or ServiceSettings(), pause=1e6))
             with served_here(app, port):
-                yield Pair(host, host_url, relay, relay_url, courier, poll, http)
+                yield Pair(host, host_url, relay, relay_url, forwarder, poll, http)
 
 
 Start = Callable[..., Pair]

@@ -32,7 +32,7 @@ def test_a_crowd_votes_through_the_relay_and_the_host_gets_batches(start: Start)
         poll = client.poll(pair.name, key=status.configuration.fingerprint)
         turnout = send_crowd(client, poll, 12, connections=2, tokens=tokens, seed=1)
     assert turnout.stored == 12
-    assert pair.courier.round() == 1
+    assert pair.forwarder.round() == 1
     assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (7, 5)
 
 
@@ -49,7 +49,7 @@ def test_a_voter_sends_again_withdraws_and_comes_too_late(start: Start) -> None:
         assert not client.withdraw(poll, client.submission(poll, left).token)
         receipts = [client.vote(poll, left) for _ in range(2)]
         pair.host.polls.close(pair.name)
-        pair.courier.round()
+        pair.forwarder.round()
         with pytest.raises(Refusal) as refused:
             client.withdraw(poll, receipts[0].token)
         assert refused.value.reason is Reason.HANDED_OVER

@@ -26,7 +26,7 @@ from crowdveil.protocol.relay import (
     Batch,
     KeyConfiguration,
 )
-from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.protocol.submission import SubmissionStatus, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.relay.store import SealedRow, _lock, due
 from crowdveil.service.store import schema as host_schema
@@ -45,15 +45,15 @@ def signed(pair: Pair, batch: Batch) -> httpx.Response:
 def test_until_the_poll_closes_a_batch_stays_back_and_the_rest_joins_the_last_one(start: Start) -> None:
     pair = start(batch=10)
     pair.vote(19)
-    assert pair.courier.round() == 0
+    assert pair.forwarder.round() == 0
     assert pair.stored() == []
     pair.vote(14)
-    assert pair.courier.round() == 1
+    assert pair.forwarder.round() == 1
     assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (23, 10)
-    assert pair.courier.round() == 0
+    assert pair.forwarder.round() == 0
     pair.vote(4)
     pair.host.polls.close(pair.name)
-    assert pair.courier.round() == 1
+    assert pair.forwarder.round() == 1
     assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (37, 0)
     assert pair.host.batches.sizes(pair.name) == [14, 23]
     status = pair.host.polls.get(pair.name)
@@ -83,7 +83,7 @@ def test_a_rest_smaller_than_a_batch_is_never_handed_over_and_says_so(start: Sta
     pair = start(batch=10)
     pair.vote(9)
     pair.host.polls.close(pair.name)
-    assert pair.courier.round() == 0
+    assert pair.forwarder.round() == 0
     told = pair.http.get(f"{pair.relay_url}/api/polls/{pair.name}").json()
     assert (told["state"], told["never_released"]) == ("closed", 9)
     assert pair.stored() == []
@@ -95,7 +95,7 @@ def test_every_report_arrives_once_sorted_and_the_relay_erases_it(start: Start, 
     for token, body in zip(tokens, sealed, strict=True):
         pair.send(body, token)
     pair.host.polls.close(pair.name)
-    pair.courier.round()
+    pair.forwarder.round()
     sent = Counter(canonical_json(report) for report in reports(pair.poll, 64)[:12])
     assert Counter(canonical_json(body) for body in pair.stored()) == sent
     assert [canonical_json(body) for body in pair.stored()] == sorted(sent.elements())
@@ -113,17 +113,17 @@ def test_every_report_arrives_once_sorted_and_the_relay_erases_it(start: Start, 
 def test_a_batch_that_comes_again_is_answered_and_not_stored_again(start: Start) -> None:
     pair = start(batch=10)
     pair.vote(20)
-    batch = pair.relay.next_batch(pair.name, pair.courier.today())
+    batch = pair.relay.next_batch(pair.name, pair.forwarder.today())
     assert batch is not None
     first = signed(pair, batch)
     assert first.status_code == 200
     pair.vote(10)  # What comes in between joins the next batch.
-    again = pair.relay.next_batch(pair.name, pair.courier.today())
+    again = pair.relay.next_batch(pair.name, pair.forwarder.today())
     assert again is not None
     assert again.id == batch.id
     assert sorted(again.sealed) == sorted(batch.sealed)
     assert signed(pair, again).json() == first.json() == {"batch": batch.id, "accepted": 10, "refused": {}}
-    assert pair.courier.round() == 2
+    assert pair.forwarder.round() == 2
     assert pair.host.batches.sizes(pair.name) == [10, 10]
 
 
@@ -133,7 +133,7 @@ def test_orders_are_drawn_anew(start: Start) -> None:
     pair.vote(40)
     orders = set()
     for _ in range(8):
-        batch = pair.relay.next_batch(pair.name, pair.courier.today())
+        batch = pair.relay.next_batch(pair.name, pair.forwarder.today())
         assert batch is not None
         orders.add(batch.sealed)
     assert len(orders) == 8  # by chance less than once in 10^16 runs
@@ -203,7 +203,7 @@ def test_withdrawal_before_the_hand_over_and_not_after(start: Start) -> None:
     assert (status(new_token()), status(tokens[0])) == ("unused", "stored")
     assert pair.http.delete(url, headers={"Crowdveil-Ballot": tokens[0]}).status_code == 204
     assert status(tokens[0]) == "withdrawn"
-    assert pair.courier.round() == 1
+    assert pair.forwarder.round() == 1
     gone = [token for token in tokens if status(token) == "handed-over"]
     assert len(gone) == 10
     refused = pair.http.delete(url, headers={"Crowdveil-Ballot": gone[0]})
@@ -227,7 +227,7 @@ def test_who_may_take_part_is_the_relays_to_check(start: Start) -> None:
     assert pair.send(sealed[3][:-1], tokens[3]).json()["error"]["reason"] == "wrong-size"
     assert pair.send(sealed[3], "x").json()["error"]["reason"] == "bad-ballot"
     pair.host.polls.close(pair.name)
-    pair.courier.round()
+    pair.forwarder.round()
     assert pair.send(sealed[3], tokens[3]).json()["error"]["reason"] == "closed"
 
 
@@ -236,7 +236,7 @@ def test_a_report_that_waits_past_midnight_of_the_last_day_is_refused_and_not_le
     pair = start(batch=2, closes_on="2126-03-01")
     clock = [date(2126, 3, 1)]
     first, second, late = [SealedRow(pair.name, report_id(new_token()), sealed) for sealed in pair.sealed(3)]
-    assert pair.relay.put([first, second], lambda: clock[0]) == [Status.STORED] * 2
+    assert pair.relay.put([first, second], lambda: clock[0]) == [SubmissionStatus.STORED] * 2
     with ThreadPoolExecutor(1) as pool, ExitStack() as turn:
         _lock(turn.enter_context(pair.relay.database.writing()), pair.name)
         sent = pool.submit(pair.relay.put, [late], lambda: clock[0])
@@ -277,7 +277,7 @@ def test_a_host_that_tells_other_terms_gets_nothing(start: Start) -> None:
     with pair.host.database.writing() as connection:
         connection.execute(host_schema.relay_key.update().values(private_key=f"{7:064x}"))
     pair.host.batches._keys.clear()
-    assert pair.courier.round() == 0
+    assert pair.forwarder.round() == 0
     assert pair.relay.waiting(pair.name) == 25
     for changed in ({"batch": 2}, {"public_key": known.configuration.public_key[:-4] + "AAAA"}):
         told = {**known.as_dict(), "configuration": {**known.as_dict()["configuration"], **changed}}

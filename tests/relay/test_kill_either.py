@@ -24,7 +24,7 @@ from crowdveil.client.client import Connection
 from crowdveil.protocol.relay import KeyConfiguration
 from crowdveil.protocol.submission import new_token
 from crowdveil.relay import schema as relay_schema
-from crowdveil.relay.courier import Courier
+from crowdveil.relay.forwarder import Forwarder
 from crowdveil.relay.store import open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.server import served_here
@@ -164,7 +164,7 @@ def check(crowd: Crowd, host_address: str, relay_address: str, relay_url: str) -
             httpx.Client(base_url=host_url, timeout=60) as http,
         ):
             # The key of the relay was asked for long ago, so that the relay need not answer now.
-            Courier(relay, Connection(http), relay_url, lambda: datetime.now(UTC).date()).round()
+            Forwarder(relay, Connection(http), relay_url, lambda: datetime.now(UTC).date()).round()
             waiting = relay.waiting("shuffled")
             with relay.database.reading() as connection:
                 sizes = sorted(connection.scalars(select(relay_schema.batch.c.size)))

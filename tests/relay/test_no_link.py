@@ -22,8 +22,8 @@ from crowdveil.client.client import Connection
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.relay import schema as relay_schema
 from crowdveil.relay import store as relay_store
-from crowdveil.relay.courier import Courier
-from crowdveil.service.settings import Settings
+from crowdveil.relay.forwarder import Forwarder
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store import batches as host_batches
 from crowdveil.service.store import schema as host_schema
 from crowdveil.study.plain_data import canonical_json
@@ -74,7 +74,7 @@ def send_crowd(pair: Pair, by_http: bool) -> list[Sender]:
             assert pair.http.put(url, content=one.sealed, headers=headers).status_code == 201
     if not by_http:
         rows = [relay_store.SealedRow(pair.name, report_id(one.token), one.sealed) for one in senders]
-        pair.relay.put(rows, pair.courier.today)
+        pair.relay.put(rows, pair.forwarder.today)
     return senders
 
 
@@ -86,16 +86,16 @@ def gather(
 ) -> Evidence:
     """Let a poll run its course, and keep all that there is to look at."""
     addresses = addresses or tuple(f"sqlite:///{folder / name}.sqlite" for name in ("host", "relay"))
-    settings = Settings(trusted_proxies=1, requests_per_minute=10**6)
+    settings = ServiceSettings(trusted_proxies=1, requests_per_minute=10**6)
     handed: list[tuple[bytes, ...]] = []
     with running_pair(*addresses, batch=VOTERS, relay_settings=settings) as pair:
         senders = send_crowd(pair, by_http)
         pair.host.polls.close(pair.name)
         with tapped(pair.host_url) as (url, heard), httpx.Client(base_url=url, timeout=60) as http:
-            courier = Courier(pair.relay, Connection(http), pair.relay_url, pair.courier.today)
+            forwarder = Forwarder(pair.relay, Connection(http), pair.relay_url, pair.forwarder.today)
             waiting = pair.relay.next_batch
             object.__setattr__(pair.relay, "next_batch", lambda *given: _noted(waiting(*given), handed))
-            assert courier.round() == 1
+            assert forwarder.round() == 1
         tamper(pair)
         pair.host.database.forget_deleted()
         return Evidence(
@@ -182,7 +182,7 @@ def test_a_mistake_in_the_running_parts_is_found(mistake: str, tmp_path: Path, m
         expected = {"order"}
     elif mistake == "not erased":
         monkeypatch.setattr(relay_store.RelayStore, "erase", lambda *given: None)
-        monkeypatch.setattr(Courier, "_hand_over", _once)
+        monkeypatch.setattr(Forwarder, "_hand_over", _once)
         expected = {"kept"}
     else:
         expected = {"join"}
@@ -191,8 +191,8 @@ def test_a_mistake_in_the_running_parts_is_found(mistake: str, tmp_path: Path, m
     assert expected <= find_links(found)
 
 
-def _once(courier: Courier, name: str) -> int:
-    batch = courier.store.next_batch(name, courier.today())
+def _once(forwarder: Forwarder, name: str) -> int:
+    batch = forwarder.store.next_batch(name, forwarder.today())
     assert batch is not None
-    courier._send(batch)
+    forwarder._send(batch)
     return 1

@@ -19,7 +19,7 @@ from crowdveil.relay.store import open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 
 URL = "https://relay.example"
@@ -30,7 +30,7 @@ def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(tmp_path: Path
         relay_poll(URL, entry="links", name="mine"),
         relay_poll("https://other.example", name="other"),
     )
-    settings = Settings(data=str(tmp_path / "relay"), public_url=URL)
+    settings = ServiceSettings(data=str(tmp_path / "relay"), public_url=URL)
     with open_store(f"sqlite:///{tmp_path / 'host.sqlite'}") as host:
         host.polls.add(other)
         with served_here(create_app(Service(host))) as url:

@@ -30,11 +30,11 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Release:
         rows = [pair.sealed(1)[0][:-1] + b"x" for _ in range(3)]
         for number, sealed in enumerate(rows):
             assert pair.send(sealed, "A" * 20 + "BCD"[number] + "A").status_code == 201
-        assert pair.courier.round() == 1
+        assert pair.forwarder.round() == 1
         pair.host.polls.close(pair.name)
-        assert pair.courier.round() == 1
+        assert pair.forwarder.round() == 1
         assert preview_release(pair.host, pair.name).voters == 627
-        stored = make_release(pair.host, pair.name, pair.courier.today())
+        stored = make_release(pair.host, pair.name, pair.forwarder.today())
         return stored.read()
 
 
@@ -89,6 +89,6 @@ def test_a_release_needs_a_batch(start: Start) -> None:
     pair = start(batch=10)
     pair.vote(9)
     pair.host.polls.close(pair.name)
-    pair.courier.round()
+    pair.forwarder.round()
     with pytest.raises(CrowdveilError, match="at least"):
-        make_release(pair.host, pair.name, pair.courier.today())
+        make_release(pair.host, pair.name, pair.forwarder.today())

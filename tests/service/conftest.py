@@ -11,7 +11,7 @@ from tests.service.emptying import empty
 
 from crowdveil.service.app import create_app
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import Store, open_store
 
 __all__ = ["address", "new_address", "postgres"]
@@ -28,7 +28,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service,
     """A service on SQLite that the tests of a module share."""
     path = tmp_path_factory.mktemp("shared") / "crowdveil.sqlite"
     with open_store(f"sqlite:///{path}") as opened:
-        made = Service(opened, Settings(requests_per_minute=1_000_000))
+        made = Service(opened, ServiceSettings(requests_per_minute=1_000_000))
         with TestClient(create_app(made), base_url="http://crowdveil.test") as client:
             yield made, client
 

@@ -26,7 +26,7 @@ from crowdveil.service.app import create_app
 from crowdveil.service.poll import find_poll
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
@@ -75,7 +75,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def address(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a service listens that stands behind a proxy."""
-    settings = Settings(public_url=f"https://{NAME}", trusted_proxies=1, requests_per_minute=60)
+    settings = ServiceSettings(public_url=f"https://{NAME}", trusted_proxies=1, requests_per_minute=60)
     with open_store(f"sqlite:///{tmp_path_factory.mktemp('served')}/crowdveil.sqlite") as store:
         store.polls.add(find_poll("kidney"))
         with served_here(create_app(Service(store, settings))) as address:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from tests.service.voters import poll, report_row
 
-from crowdveil.protocol.submission import Status
+from crowdveil.protocol.submission import SubmissionStatus
 from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals, SubmissionRow
 
 
@@ -24,7 +24,7 @@ def test_what_waits_goes_into_one_commit() -> None:
     def put(batch: Sequence[SubmissionRow], _: Refusals) -> list[Outcome]:
         sizes.append(len(batch))
         first_may_end.wait()
-        return [Status.STORED] * len(batch)
+        return [SubmissionStatus.STORED] * len(batch)
 
     async def run() -> list[Outcome]:
         commits = GroupCommit(put)
@@ -38,7 +38,7 @@ def test_what_waits_goes_into_one_commit() -> None:
         await commits.close()
         return outcomes
 
-    assert asyncio.run(run()) == [Status.STORED] * 31
+    assert asyncio.run(run()) == [SubmissionStatus.STORED] * 31
     assert sizes == [1, 30]
 
 
@@ -50,13 +50,13 @@ def test_a_failure_reaches_everybody_who_waits_and_nobody_after() -> None:
         calls += 1
         if calls == 1:
             raise OSError("the disk is full")
-        return [Status.STORED] * len(batch)
+        return [SubmissionStatus.STORED] * len(batch)
 
     async def run() -> None:
         commits = GroupCommit(put)
         with pytest.raises(OSError, match="disk is full"):
             await commits.put(sent(0))
-        assert await commits.put(sent(1)) is Status.STORED
+        assert await commits.put(sent(1)) is SubmissionStatus.STORED
         await commits.close()
 
     asyncio.run(run())
@@ -69,7 +69,7 @@ def test_closing_waits_for_refusals_and_for_whoever_hung_up() -> None:
     def put(batch: Sequence[SubmissionRow], refusals: Refusals) -> list[Outcome]:
         stored.extend(batch)
         counted.append(refusals)
-        return [Status.STORED] * len(batch)
+        return [SubmissionStatus.STORED] * len(batch)
 
     async def run() -> None:
         commits = GroupCommit(put)

@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.description import describe_poll, read_poll
-from crowdveil.protocol.polls import Poll, State
+from crowdveil.protocol.polls import Poll, PollState
 from crowdveil.service.poll import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
@@ -133,22 +133,22 @@ def test_a_poll_file_names_files_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("day", "closed", "participants", "state"),
     [
-        (date(2026, 4, 30), False, 0, State.NOT_OPEN_YET),
-        (date(2026, 5, 1), False, 0, State.OPEN),
-        (date(2026, 5, 31), False, 99, State.OPEN),
-        (date(2026, 5, 31), False, 100, State.FULL),
-        (date(2026, 6, 1), False, 100, State.CLOSED),
-        (date(2026, 5, 2), True, 0, State.CLOSED),
+        (date(2026, 4, 30), False, 0, PollState.NOT_OPEN_YET),
+        (date(2026, 5, 1), False, 0, PollState.OPEN),
+        (date(2026, 5, 31), False, 99, PollState.OPEN),
+        (date(2026, 5, 31), False, 100, PollState.FULL),
+        (date(2026, 6, 1), False, 100, PollState.CLOSED),
+        (date(2026, 5, 2), True, 0, PollState.CLOSED),
     ],
 )
-def test_states(day: date, closed: bool, participants: int, state: State) -> None:
+def test_states(day: date, closed: bool, participants: int, state: PollState) -> None:
     assert poll_from_dict(FULL).state(day, closed, participants) is state
 
 
 @pytest.mark.parametrize("data", [FULL, {"name": "c", "study": "kidney", "paradigm": "vlcp", "budget": 3}])
 def test_a_device_reads_what_the_server_describes(data: dict[str, Any]) -> None:
     made = poll_from_dict(data)
-    told = json.loads(json.dumps(describe_poll(made, ["en"], State.OPEN, None)))
+    told = json.loads(json.dumps(describe_poll(made, ["en"], PollState.OPEN, None)))
     read = read_poll(told)
     assert type(read) is Poll
     assert all(getattr(read, field.name) == getattr(made, field.name) for field in fields(Poll))
@@ -158,7 +158,7 @@ def test_a_device_reads_what_the_server_describes(data: dict[str, Any]) -> None:
 def test_every_distributed_mechanism_can_be_described(name: str) -> None:
     (paradigm, *_) = DISTRIBUTED[name].paradigms
     made = poll(paradigm=paradigm, mechanism=name)
-    told = describe_poll(made, ["en"], State.OPEN, None)
+    told = describe_poll(made, ["en"], PollState.OPEN, None)
     assert (told["mechanism"], told["place"], told["state"]) == (name, "distributed", "open")
     assert (told["method"]["axes"] is None) == (name not in ("score", "one-bit"))
     sizes = [level["size"] for level in told["levels"]]

@@ -17,7 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import new_token
 from crowdveil.service.app import serve, set_up
 from crowdveil.service.poll import find_poll
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 
 
@@ -52,7 +52,7 @@ def test_it_says_where_it_is_and_stops_in_good_order(tmp_path: Path) -> None:
 
 
 def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
-    settings = Settings(data=str(tmp_path / "data"))
+    settings = ServiceSettings(data=str(tmp_path / "data"))
     first, second = (set_up(settings, find_poll("kidney"), now=1) for _ in range(2))
     assert first.database == second.database
     assert first.sign_in_token != second.sign_in_token
@@ -63,15 +63,15 @@ def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CrowdveilError, match="cannot make the directory"):
-        set_up(Settings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
+        set_up(ServiceSettings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
     with pytest.raises(CrowdveilError, match="cannot open the database"):
-        set_up(Settings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)
+        set_up(ServiceSettings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)
     with pytest.raises(CrowdveilError, match="cannot open the database"):
-        set_up(Settings(database="postgresql://nobody@127.0.0.1:1/none"), find_poll("kidney"), now=1)
+        set_up(ServiceSettings(database="postgresql://nobody@127.0.0.1:1/none"), find_poll("kidney"), now=1)
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    settings = Settings(data=str(tmp_path), port=0)
+    settings = ServiceSettings(data=str(tmp_path), port=0)
     set_up(settings, find_poll("kidney"), now=1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -11,7 +11,7 @@ from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import CONTENT_SECURITY_POLICY, Buckets, client_address
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.database import Database
 from crowdveil.service.store.polls import Polls
 
@@ -39,7 +39,7 @@ def test_the_voters_page_may_run_what_stands_in_it_and_nothing_else_that_is_not_
 
 
 def test_https_is_kept_to_where_voters_come_by_it(service: Service) -> None:
-    secure = Service(service.store, Settings(public_url="https://vote.example"))
+    secure = Service(service.store, ServiceSettings(public_url="https://vote.example"))
     assert "strict-transport-security" in TestClient(create_app(secure)).get("/healthz").headers
 
 
@@ -81,7 +81,7 @@ def test_a_database_that_does_not_answer(client: TestClient, monkeypatch: pytest
 
 
 def test_an_address_that_asks_too_often_waits(service: Service) -> None:
-    limited = Service(service.store, Settings(requests_per_minute=5))
+    limited = Service(service.store, ServiceSettings(requests_per_minute=5))
     client = TestClient(create_app(limited), client=("203.0.113.7", 1))
     assert [client.get("/healthz").status_code for _ in range(5)] == [200] * 5
     refused = client.get("/healthz")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.settings import Settings, read_settings
+from crowdveil.service.settings import ServiceSettings, read_settings
 
 
 def test_what_is_given_first_counts(tmp_path: Path) -> None:
@@ -17,11 +17,11 @@ def test_what_is_given_first_counts(tmp_path: Path) -> None:
     environment = {"CROWDVEIL_PORT": "2", "CROWDVEIL_LISTEN": "0.0.0.0", "HOME": "/"}
     made = read_settings({"port": 3, "listen": None}, environment, file)
     assert (made.port, made.listen, made.largest_report) == (3, "0.0.0.0", 2048)
-    assert read_settings({}, {}) == Settings()
+    assert read_settings({}, {}) == ServiceSettings()
 
 
 def test_worker_processes_get_the_same_settings() -> None:
-    made = Settings(port=99, database="postgresql://x/y", workers=3, public_url="https://vote.example")
+    made = ServiceSettings(port=99, database="postgresql://x/y", workers=3, public_url="https://vote.example")
     assert read_settings({}, made.as_environment()) == made
 
 
@@ -52,9 +52,9 @@ def test_mistakes_in_the_file(tmp_path: Path, text: str, told: str) -> None:
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert all(field.metadata["told"].endswith((".", ".)")) for field in fields(Settings))
+    assert all(field.metadata["told"].endswith((".", ".)")) for field in fields(ServiceSettings))
 
 
 def test_the_address_that_is_shown() -> None:
-    assert Settings(listen="0.0.0.0").address(80) == "http://127.0.0.1:80"
-    assert Settings(public_url="https://vote.example/").address(80) == "https://vote.example"
+    assert ServiceSettings(listen="0.0.0.0").address(80) == "http://127.0.0.1:80"
+    assert ServiceSettings(public_url="https://vote.example/").address(80) == "https://vote.example"

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.service.voters import poll, report_row
 
 from crowdveil.errors import Reason
-from crowdveil.protocol.submission import Status
+from crowdveil.protocol.submission import SubmissionStatus
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import Outcome
 
@@ -44,7 +44,7 @@ class Participation(RuleBasedStateMachine):
 
     def expected(self, token: str, number: int) -> Outcome:
         if token in self.stored:
-            return Status.ALREADY_STORED if self.stored[token] == number else Reason.DIFFERENT_REPORT
+            return SubmissionStatus.ALREADY_STORED if self.stored[token] == number else Reason.DIFFERENT_REPORT
         if token in self.withdrawn:
             return Reason.WITHDRAWN
         if self.closed:
@@ -52,7 +52,7 @@ class Participation(RuleBasedStateMachine):
         if len(self.stored) == QUOTA:
             return Reason.FULL
         self.stored[token] = number
-        return Status.STORED
+        return SubmissionStatus.STORED
 
     @rule(token=st.sampled_from(TOKENS))
     def withdraw(self, token: str) -> None:

@@ -14,12 +14,12 @@ from sqlalchemy import delete, func, select, text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.polls import State
-from crowdveil.protocol.submission import Status
+from crowdveil.protocol.polls import PollState
+from crowdveil.protocol.submission import SubmissionStatus
 from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service, destroy_due
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store import schema
 from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
 from crowdveil.service.store.batches import OpenedReport
@@ -34,7 +34,9 @@ def test_votes_of_a_pilot_are_marked_and_never_counted(store: Store) -> None:
     asked = poll("tried", quota=2, opens_on=str(TODAY + timedelta(days=5)))
     store.polls.add(asked, pilot=True)
     pilots = [report_row(asked, number) for number in range(4)]
-    assert store.submissions.put(pilots, TODAY) == [Status.STORED] * 4  # Neither the day nor the quota is heeded.
+    assert (
+        store.submissions.put(pilots, TODAY) == [SubmissionStatus.STORED] * 4
+    )  # Neither the day nor the quota is heeded.
     assert store.submissions.pilots("tried") == 4
     assert [store.polls.get("tried").participants, store.submissions.by_day("tried")] == [0, []]
     assert list(store.submissions.reports("tried")) == []
@@ -44,10 +46,12 @@ def test_votes_of_a_pilot_are_marked_and_never_counted(store: Store) -> None:
     opening = TODAY + timedelta(days=5)
     assert store.submissions.put([report_row(asked, 4)], TODAY) == [Reason.NOT_OPEN_YET]
     counted = [report_row(asked, number) for number in range(5, 8)]
-    assert store.submissions.put(counted, opening) == [Status.STORED, Status.STORED, Reason.FULL]
+    assert store.submissions.put(counted, opening) == [SubmissionStatus.STORED, SubmissionStatus.STORED, Reason.FULL]
     (stored,) = store.submissions.reports("tried")
     assert {one.id for one in stored} == {row.id for row in counted[:2]}
-    assert store.submissions.put(pilots[:1], opening) == [Status.ALREADY_STORED]  # A pilot's token counts no more.
+    assert store.submissions.put(pilots[:1], opening) == [
+        SubmissionStatus.ALREADY_STORED
+    ]  # A pilot's token counts no more.
     assert store.submissions.withdraw("tried", pilots[0].id)
     assert (store.polls.get("tried").participants, store.submissions.pilots("tried")) == (2, 3)
     assert store.submissions.withdraw("tried", counted[0].id)
@@ -75,12 +79,12 @@ def test_a_poll_is_put_away_and_taken_out(store: Store) -> None:
     store.polls.add(poll("old"))
     store.polls.archive("old")
     status = store.polls.get("old")
-    assert (status.archived, status.listed, status.state(TODAY)) == (True, False, State.CLOSED)
+    assert (status.archived, status.listed, status.state(TODAY)) == (True, False, PollState.CLOSED)
     store.polls.archive("old", False)
     status = store.polls.get("old")
     assert (status.listed, status.closed_by_host) == (True, True)
     store.polls.reopen("old")
-    assert store.polls.get("old").state(TODAY) is State.OPEN
+    assert store.polls.get("old").state(TODAY) is PollState.OPEN
 
 
 def test_a_deleted_poll_leaves_nothing_but_its_name(store: Store) -> None:
@@ -125,7 +129,7 @@ def test_a_poll_deleted_in_the_meantime_takes_no_other_polls_votes_with_it(store
     store.polls.delete("gone")
     refused = {("gone", "closed"): 1, ("stays", "malformed"): 2}
     outcomes = store.submissions.put([report_row(asked), report_row(other)], TODAY, refused)
-    assert outcomes == [Reason.CLOSED, Status.STORED]
+    assert outcomes == [Reason.CLOSED, SubmissionStatus.STORED]
     assert store.submissions.refusals("gone") == []
     assert store.submissions.refusals("stays") == [RefusalCount(TODAY, "malformed", 2)]
 
@@ -145,7 +149,7 @@ def test_polls_are_locked_by_name_also_where_only_refusals_are_counted(store: St
             while not holding.execute(waiting).scalar_one():
                 assert not stored.done()
             holding.execute(text(lock.format("b", "NOWAIT")))  # Nobody who waits for "a" has locked "b".
-        assert stored.result() == [Status.STORED]
+        assert stored.result() == [SubmissionStatus.STORED]
     assert store.submissions.refusals("a") == [RefusalCount(TODAY, "malformed", 1)]
 
 
@@ -247,10 +251,14 @@ def test_exact_answers_are_destroyed_on_their_day_and_releases_stay(address: str
     assert check_backup(file).rows["ballot"] == 10
     with open_store(address) as store:
         assert store.polls.destroy_answers(date(2026, 5, 9)) == []
-        service = _On(store, Settings(backups=str(file.parent)))
+        service = _On(store, ServiceSettings(backups=str(file.parent)))
         destroy_due(service)
         status = store.polls.get("brief")
-        assert (status.destroyed_on, status.participants, status.state(TODAY)) == (date(2026, 5, 10), 5, State.CLOSED)
+        assert (status.destroyed_on, status.participants, status.state(TODAY)) == (
+            date(2026, 5, 10),
+            5,
+            PollState.CLOSED,
+        )
         assert list(store.submissions.ballots("brief")) == []
         assert len(store.submissions.crowd("kept")) == 5
         assert store.releases.get(made.id) == made

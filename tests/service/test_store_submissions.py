@@ -11,7 +11,7 @@ from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.submission import Status, is_token, new_token, report_id
+from crowdveil.protocol.submission import SubmissionStatus, is_token, new_token, report_id
 from crowdveil.service.store.store import Store, open_store
 from crowdveil.service.store.submissions import DayCount, RefusalCount
 from crowdveil.study.plain_data import canonical_json
@@ -24,7 +24,7 @@ def test_what_is_stored_is_there_after_the_store_was_closed(address: str) -> Non
     asked, sent = poll(), report_row(poll())
     with open_store(address) as store:
         store.polls.add(asked)
-        assert store.submissions.put([sent], TODAY) == [Status.STORED]
+        assert store.submissions.put([sent], TODAY) == [SubmissionStatus.STORED]
     with open_store(address) as store:
         ((stored,),) = store.submissions.reports("p")
         assert (stored.id, stored.day) == (sent.id, TODAY)
@@ -35,11 +35,11 @@ def test_what_is_stored_is_there_after_the_store_was_closed(address: str) -> Non
 def test_a_token_counts_once(store: Store) -> None:
     store.polls.add(poll())
     first, other = report_row(poll(), 0, TOKEN), report_row(poll(), 1, TOKEN)
-    assert store.submissions.put([first], TODAY) == [Status.STORED]
+    assert store.submissions.put([first], TODAY) == [SubmissionStatus.STORED]
     assert store.submissions.put([first, other, first], TODAY) == [
-        Status.ALREADY_STORED,
+        SubmissionStatus.ALREADY_STORED,
         Reason.DIFFERENT_REPORT,
-        Status.ALREADY_STORED,
+        SubmissionStatus.ALREADY_STORED,
     ]
     assert [report.id for batch in store.submissions.reports("p") for report in batch] == [first.id]
 
@@ -48,8 +48,8 @@ def test_a_token_counts_once_within_one_transaction(store: Store) -> None:
     store.polls.add(poll())
     first, other = report_row(poll(), 0, TOKEN), report_row(poll(), 1, TOKEN)
     assert store.submissions.put([first, first, other], TODAY) == [
-        Status.STORED,
-        Status.ALREADY_STORED,
+        SubmissionStatus.STORED,
+        SubmissionStatus.ALREADY_STORED,
         Reason.DIFFERENT_REPORT,
     ]
     status = store.polls.get("p")
@@ -62,8 +62,8 @@ def test_a_race_of_different_reports_has_one_winner(store: Store) -> None:
     sent = [report_row(poll(), number % 4, TOKEN) for number in range(16)]
     with ThreadPoolExecutor(16) as threads:
         outcomes = list(threads.map(lambda one: store.submissions.put([one], TODAY)[0], sent))
-    assert outcomes.count(Status.STORED) == 1
-    winner = sent[outcomes.index(Status.STORED)]
+    assert outcomes.count(SubmissionStatus.STORED) == 1
+    winner = sent[outcomes.index(SubmissionStatus.STORED)]
     same = [one.content == winner.content for one in sent]
     assert [o is not Reason.DIFFERENT_REPORT for o in outcomes] == same
     ((stored,),) = store.submissions.reports("p")
@@ -74,7 +74,7 @@ def test_polls_are_apart(store: Store) -> None:
     store.polls.add(poll("a"))
     store.polls.add(poll("b", "vlcp"))
     sent = [report_row(poll("a"), 0, TOKEN), ballot_row(poll("b", "vlcp"), 0, TOKEN)]
-    assert store.submissions.put(sent, TODAY) == [Status.STORED] * 2
+    assert store.submissions.put(sent, TODAY) == [SubmissionStatus.STORED] * 2
     assert store.submissions.withdraw("a", report_id(TOKEN))
     assert [len(batch) for batch in store.submissions.ballots("b")] == [1]
 
@@ -83,7 +83,7 @@ def test_withdrawn_for_good(store: Store) -> None:
     store.polls.add(poll())
     sent = report_row(poll(), 0, TOKEN)
     assert not store.submissions.withdraw("p", sent.id)
-    assert store.submissions.put([sent], TODAY) == [Status.STORED]
+    assert store.submissions.put([sent], TODAY) == [SubmissionStatus.STORED]
     assert store.submissions.withdraw("p", sent.id)
     assert list(store.submissions.reports("p")) == []
     assert store.submissions.put([sent], TODAY) == [Reason.WITHDRAWN]
@@ -108,12 +108,12 @@ def test_a_quota_is_never_exceeded_and_a_withdrawal_makes_room(store: Store) -> 
     sent = [report_row(asked, number) for number in range(12)]
     with ThreadPoolExecutor(12) as threads:
         outcomes = list(threads.map(lambda one: store.submissions.put([one], TODAY)[0], sent))
-    assert sorted(outcomes) == [Reason.FULL] * 7 + [Status.STORED] * 5
-    stored = sent[outcomes.index(Status.STORED)]
-    assert store.submissions.put([stored], TODAY) == [Status.ALREADY_STORED]
+    assert sorted(outcomes) == [Reason.FULL] * 7 + [SubmissionStatus.STORED] * 5
+    stored = sent[outcomes.index(SubmissionStatus.STORED)]
+    assert store.submissions.put([stored], TODAY) == [SubmissionStatus.ALREADY_STORED]
     store.submissions.withdraw("p", stored.id)
     late = sent[outcomes.index(Reason.FULL)]
-    assert store.submissions.put([late], TODAY) == [Status.STORED]
+    assert store.submissions.put([late], TODAY) == [SubmissionStatus.STORED]
 
 
 def test_dates_and_closing(store: Store) -> None:
@@ -122,13 +122,13 @@ def test_dates_and_closing(store: Store) -> None:
     first, second, third = (report_row(asked, number) for number in range(3))
     put, day = store.submissions.put, timedelta(1)
     assert put([first], TODAY - day) == [Reason.NOT_OPEN_YET]
-    assert put([first], TODAY) == [Status.STORED]
-    assert put([second], TODAY + day) == [Status.STORED]
+    assert put([first], TODAY) == [SubmissionStatus.STORED]
+    assert put([second], TODAY + day) == [SubmissionStatus.STORED]
     assert put([third], TODAY + 2 * day) == [Reason.CLOSED]
     store.polls.close("p")
-    assert put([third, first], TODAY) == [Reason.CLOSED, Status.ALREADY_STORED]
+    assert put([third, first], TODAY) == [Reason.CLOSED, SubmissionStatus.ALREADY_STORED]
     store.polls.reopen("p")
-    assert put([third], TODAY) == [Status.STORED]
+    assert put([third], TODAY) == [SubmissionStatus.STORED]
 
 
 def test_links(store: Store) -> None:
@@ -138,7 +138,7 @@ def test_links(store: Store) -> None:
     assert len(set(tokens)) == 3
     assert all(is_token(token) for token in tokens)
     invited, stranger = report_row(asked, 0, tokens[0]), report_row(asked, 1, new_token())
-    assert store.submissions.put([invited, stranger], TODAY) == [Status.STORED, Reason.UNKNOWN_BALLOT]
+    assert store.submissions.put([invited, stranger], TODAY) == [SubmissionStatus.STORED, Reason.UNKNOWN_BALLOT]
     assert store.submissions.links("p") == 3
 
 

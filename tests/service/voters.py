@@ -13,7 +13,7 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.submission import Kind, new_token, report_id
+from crowdveil.protocol.submission import SubmissionKind, new_token, report_id
 from crowdveil.service.api.submissions import read_submission
 from crowdveil.service.poll import HostedPoll as Poll
 from crowdveil.service.poll import poll_from_dict
@@ -48,10 +48,10 @@ def ballot(asked: Poll, seed: int) -> dict[str, Any]:
 def report_row(asked: Poll, number: int = 0, token: str | None = None) -> SubmissionRow:
     """The report of one voter, as the store takes it."""
     raw = canonical_json(reports(asked, 12)[number]).encode()
-    return read_submission(raw, asked, report_id(token or new_token()), Kind.REPORT)
+    return read_submission(raw, asked, report_id(token or new_token()), SubmissionKind.REPORT)
 
 
 def ballot_row(asked: Poll, seed: int = 0, token: str | None = None) -> SubmissionRow:
     """The ballot of one voter, as the store takes it."""
     raw = canonical_json(ballot(asked, seed)).encode()
-    return read_submission(raw, asked, report_id(token or new_token()), Kind.BALLOT)
+    return read_submission(raw, asked, report_id(token or new_token()), SubmissionKind.BALLOT)

@@ -20,7 +20,7 @@ from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.public.routes import WEB
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
@@ -134,7 +134,7 @@ def lying_server(folder: Path) -> Iterator[LyingServer]:
             study = load_study(given.get("study", "moral-machine")).as_dict()
             study["drawing"]["dilemmas"] = DILEMMAS
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
-        app = create_app(Service(store, Settings(port=0)))
+        app = create_app(Service(store, ServiceSettings(port=0)))
         liar = LyingServer(app)
         with served_here(liar) as liar.address:
             yield liar

@@ -11,7 +11,7 @@ from crowdveil.cli.terminal import AsJson, progress, say, show
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.mcp import Releases
+    from crowdveil.mcp import ReleaseSource
     from crowdveil.simulated_voters import Turnout
 
 
@@ -106,13 +106,13 @@ def mcp(
         raise CrowdveilError("say whom to ask: either --url (a website's releases) or --release (one file)")
     if poll is not None and url is None:
         raise CrowdveilError(f"--poll {poll} names a poll of a website: give --url with it")
-    from crowdveil.mcp import OneRelease, mcp_server
+    from crowdveil.mcp import SingleRelease, mcp_server
     from crowdveil.releases import read_release
 
-    mcp_server(_website(str(url)) if release is None else OneRelease(read_release(release)), poll).run()
+    mcp_server(_website(str(url)) if release is None else SingleRelease(read_release(release)), poll).run()
 
 
-def _website(url: str) -> Releases:
+def _website(url: str) -> ReleaseSource:
     from crowdveil.client.client import Client
 
     return Client(url)

@@ -308,7 +308,7 @@ def _level(
 
 
 def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
-    from crowdveil.pages.reading import expected_error_bar_sentence, split_sentences
+    from crowdveil.pages.feature_estimates import expected_error_bar_sentence, split_sentences
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee
@@ -345,8 +345,8 @@ _ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybo
 
 
 def _print_release(made: Release, path: Path | None) -> None:
+    from crowdveil.pages.feature_estimates import reliability_sentences, third_answer_sentences
     from crowdveil.pages.plain_words import guarantee_sentences
-    from crowdveil.pages.reading import reliability_sentences, third_answer_sentences
 
     say(bold(made.study.title))
     if not made.study.factors_are_features:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: takes only minutes.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
-Data = Annotated[
+DataPath = Annotated[
     Path | None, typer.Option("--moral-machine", metavar="FILE", help="A file in the Moral Machine's public layout.")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
@@ -33,7 +33,7 @@ def everything(
     context: typer.Context,
     quick: Quick = False,
     folder: Folder = Path("reproduction"),
-    data: Data = None,
+    data: DataPath = None,
     workers: Workers = None,
     crowds: Crowds = None,
     docs: Annotated[
@@ -69,7 +69,7 @@ def figure(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The figure's name, as on the page.")],
     quick: Quick = False,
     folder: Folder = Path("reproduction"),
-    data: Data = None,
+    data: DataPath = None,
     workers: Workers = None,
     crowds: Crowds = None,
     as_json: AsJson = False,

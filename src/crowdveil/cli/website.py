@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from crowdveil.service.store.backup import Backup
 
 
-Data = Annotated[str | None, typer.Option(help="The directory of the SQLite database. Default: ./crowdveil-data.")]
+DataDirectory = Annotated[
+    str | None, typer.Option(help="The directory of the SQLite database. Default: ./crowdveil-data.")
+]
 DatabaseAddress = Annotated[
     str | None, typer.Option(help="sqlite:///PATH or postgresql://USER@HOST/NAME. Default: SQLite in --data.")
 ]
@@ -35,7 +37,7 @@ def serve(
         str | None, typer.Option(help="A mechanism by name, or: paper. Default: the best for the paradigm.")
     ] = None,
     database: DatabaseAddress = None,
-    data: Data = None,
+    data: DataDirectory = None,
     listen: Annotated[str | None, typer.Option(help="The address to listen at. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. Default: 8000.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; more than one needs PostgreSQL. Default: 1.")] = None,
@@ -78,7 +80,7 @@ def serve(
 
 def backup(
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the backup (.crowdveil.gz).")],
-    data: Data = None,
+    data: DataDirectory = None,
     database: DatabaseAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -99,7 +101,7 @@ def backup(
 
 def restore(
     path: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file from `crowdveil backup`.")],
-    data: Data = None,
+    data: DataDirectory = None,
     database: DatabaseAddress = None,
     as_json: AsJson = False,
 ) -> None:

@@ -32,15 +32,15 @@ from crowdveil.errors import (
     shown,
 )
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
-from crowdveil.protocol.polls import Poll, PollSummary, State
+from crowdveil.protocol.polls import Poll, PollState, PollSummary
 from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.relay import SEALED_TYPE, check_fingerprint
 from crowdveil.protocol.submission import (
     TOKEN_HEADER,
     Receipt,
     Repeat,
-    Status,
     Submission,
+    SubmissionStatus,
     mirrored,
     new_token,
     read_session,
@@ -236,7 +236,7 @@ class Client:
         names = PollSummary.__dataclass_fields__
         try:
             return [
-                PollSummary(**{name: poll[name] for name in names} | {"state": State(poll["state"])})
+                PollSummary(**{name: poll[name] for name in names} | {"state": PollState(poll["state"])})
                 for poll in self._get("/api/polls")["polls"]
             ]
         except (KeyError, TypeError, ValueError) as error:
@@ -323,7 +323,7 @@ class Client:
         try:
             return VoterReceipt(
                 id=told["id"],
-                status=Status(told["status"]),
+                status=SubmissionStatus(told["status"]),
                 completion_code=told["completion_code"],
                 return_url=told["return_url"],
                 token=submission.token,

@@ -24,7 +24,14 @@ from crowdveil.protocol.polls import Level, Poll
 from crowdveil.protocol.questions import Answer, Question
 from crowdveil.protocol.relay import configuration_of
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.submission import Kind, Repeat, Submission, exact_answers, possible_choices, write_ballot
+from crowdveil.protocol.submission import (
+    Repeat,
+    Submission,
+    SubmissionKind,
+    exact_answers,
+    possible_choices,
+    write_ballot,
+)
 from crowdveil.study.study import Dilemma
 
 Choose = Callable[[Dilemma], str]
@@ -57,13 +64,15 @@ def make_submission(
             raise CrowdveilError(f"a voter chose {choice!r}: choose {allowed}")
     if not poll.distributed:
         ballot = write_ballot(poll.study, dilemmas, choices, exact, repeat)
-        return Submission(poll.name, Kind.BALLOT, token, _bytes(ballot))
+        return Submission(poll.name, SubmissionKind.BALLOT, token, _bytes(ballot))
     report = make_report(poll, dilemmas, choices, level, noise, repeat)
     if poll.relay is not None:
         sealed = configuration_of(poll).seal(report)
-        return Submission(poll.name, Kind.SEALED, token, sealed, poll.relay.url)
+        return Submission(poll.name, SubmissionKind.SEALED, token, sealed, poll.relay.url)
     noisy = {q.id: _perturbed(poll, q, exact[q.id], noise) for q in poll.sent_questions if q.id in exact}
-    return Submission(poll.name, Kind.REPORT, token, _bytes({**report, **({"about": noisy} if noisy else {})}))
+    return Submission(
+        poll.name, SubmissionKind.REPORT, token, _bytes({**report, **({"about": noisy} if noisy else {})})
+    )
 
 
 def make_report(

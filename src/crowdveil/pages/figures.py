@@ -18,27 +18,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from crowdveil.pages.feature_estimates import FeatureEstimate, PreferenceSign, signed
 from crowdveil.pages.markup import INK, LESS, MORE, MUTED, PAPER, RULE
-from crowdveil.pages.reading import Lean, Reading, signed
 
 MOST_ROWS = 60
 """Most features in a forest plot; the table beside it always shows all."""
 
 # The page's name for each colour.
 _PAGE_COLOURS = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper", MORE: "more", LESS: "less"}
-_LEAN_COLOURS = {Lean.MORE: MORE, Lean.LESS: LESS, Lean.UNCLEAR: MUTED}
+_SIGN_COLOURS = {PreferenceSign.MORE: MORE, PreferenceSign.LESS: LESS, PreferenceSign.UNCLEAR: MUTED}
 
 # Matplotlib's settings are global to the process.
 FIGURE_SETTINGS = threading.Lock()
 
 
-def forest_plot(readings: Sequence[Reading], *, key: str, title: str, description: str, narrow: bool) -> str:
+def forest_plot(estimates: Sequence[FeatureEstimate], *, key: str, title: str, description: str, narrow: bool) -> str:
     """Draw each feature's value with its error bar, in the given order; ``key`` must be unique on the page.
 
     The narrow version is for phones: labels are above the bars, and the letters are no smaller.
     """
-    largest = sorted(range(len(readings)), key=lambda i: -abs(readings[i].value))[:MOST_ROWS]
-    rows = [readings[i] for i in sorted(largest)]
+    largest = sorted(range(len(estimates)), key=lambda i: -abs(estimates[i].value))[:MOST_ROWS]
+    rows = [estimates[i] for i in sorted(largest)]
     labels = [cut(r.label, 41 if narrow else 32) for r in rows]
     row, width, right, top, bottom = (40, 300, 8, 34, 30) if narrow else (30, 620, 16, 34, 30)
     left = 8 if narrow else 24 + 6.6 * max(map(_columns, labels))
@@ -51,8 +51,8 @@ def forest_plot(readings: Sequence[Reading], *, key: str, title: str, descriptio
     margin = 0.04 * (high - low)
     axes.set(xlim=(low - margin, high + margin), ylim=(len(rows) - 0.5, -0.5))
     words: dict[str, str] = {}
-    for place, reading in enumerate(rows):
-        _draw_reading(axes, place + (0.22 if narrow else 0), reading)
+    for place, estimate in enumerate(rows):
+        _draw_estimate(axes, place + (0.22 if narrow else 0), estimate)
         words[f"label-{place}"] = labels[place]
         axes.annotate(
             "-",
@@ -63,7 +63,7 @@ def forest_plot(readings: Sequence[Reading], *, key: str, title: str, descriptio
             ha="left" if narrow else "right",
             va="baseline" if narrow else "center_baseline",
             fontsize=13,
-            color=MUTED if reading.lean is Lean.UNCLEAR else INK,
+            color=MUTED if estimate.sign is PreferenceSign.UNCLEAR else INK,
             gid=f"label-{place}",
         )
     axes.axvline(0, color=INK, linewidth=1, zorder=1)
@@ -118,14 +118,14 @@ def _axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
     return axes
 
 
-def _draw_reading(axes: Axes, y: float, reading: Reading) -> None:
+def _draw_estimate(axes: Axes, y: float, estimate: FeatureEstimate) -> None:
     """Draw one bar; one that reaches zero is thin, grey and hollow, so that it differs by more than its colour."""
-    colour = _LEAN_COLOURS[reading.lean]
-    unclear = reading.lean is Lean.UNCLEAR
-    ends = [reading.value - reading.error_bar, reading.value + reading.error_bar]
+    colour = _SIGN_COLOURS[estimate.sign]
+    unclear = estimate.sign is PreferenceSign.UNCLEAR
+    ends = [estimate.value - estimate.error_bar, estimate.value + estimate.error_bar]
     axes.plot(ends, [y, y], color=colour, linewidth=1.2 if unclear else 3, alpha=0.8 if unclear else 0.55, zorder=2)
     axes.plot(
-        [reading.value],
+        [estimate.value],
         [y],
         "o",
         markersize=6 if unclear else 8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from crowdveil.pages.reading import one_line
+from crowdveil.pages.feature_estimates import one_line
 
 # Colours of the light page, after Okabe and Ito: colour-blind readers can distinguish them.
 INK, MUTED, RULE, PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"

@@ -143,7 +143,7 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
         f"Typical {ERROR_BAR:.0%} error bar",
         *(["Decision"] if decided else []),
     ]
-    typical = [float(np.median([reading.error_bar for reading in one.readings])) for one in shown]
+    typical = [float(np.median([estimate.error_bar for estimate in one.feature_estimates])) for one in shown]
     rows = []
     for one, error_bar in zip(shown, typical, strict=True):
         guarantee = one.release.guarantee

@@ -8,27 +8,31 @@ from functools import cached_property
 
 from crowdveil.decision import Decision
 from crowdveil.pages import plain_words
-from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
-from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
-from crowdveil.pages.reading import (
-    Lean,
-    Reading,
+from crowdveil.pages.feature_estimates import (
+    FeatureEstimate,
+    PreferenceSign,
     decimals,
     error_bar_sentence,
+    feature_estimates,
     finding_sentences,
     one_line,
-    readings,
     reliability_sentences,
     signed,
     third_answer_sentences,
 )
+from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
+from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.publish.implied import implied_effects
 from crowdveil.releases import Release
 
-_SIGNS = {Lean.MORE: "▲", Lean.LESS: "▼", Lean.UNCLEAR: "○"}
-_SPOKEN = {Lean.MORE: "more is preferred", Lean.LESS: "less is preferred", Lean.UNCLEAR: "cannot be told from zero"}
+_SIGNS = {PreferenceSign.MORE: "▲", PreferenceSign.LESS: "▼", PreferenceSign.UNCLEAR: "○"}
+_SPOKEN = {
+    PreferenceSign.MORE: "more is preferred",
+    PreferenceSign.LESS: "less is preferred",
+    PreferenceSign.UNCLEAR: "cannot be told from zero",
+}
 
 EXPERIMENT = (
     '<div class="alarm" role="note"><p><strong>Experiment: floating-point noise, protects nobody</strong> '
@@ -48,14 +52,14 @@ class ReleaseView:
     file: str
 
     @cached_property
-    def readings(self) -> tuple[Reading, ...]:
+    def feature_estimates(self) -> tuple[FeatureEstimate, ...]:
         """The release feature by feature."""
-        return readings(self.release)
+        return feature_estimates(self.release)
 
     @cached_property
     def places(self) -> int:
         """The number of meaningful decimals."""
-        return decimals(self.readings)
+        return decimals(self.feature_estimates)
 
 
 def sections(view: ReleaseView, level: int) -> str:
@@ -69,14 +73,14 @@ def sections(view: ReleaseView, level: int) -> str:
 
 def picture_section(view: ReleaseView, level: int) -> str:
     """Show the released parameter: what stands out, a picture, and a table with the same numbers."""
-    all_readings = view.readings
+    estimates = view.feature_estimates
     places = view.places
-    findings = finding_sentences(all_readings, places)
-    title = f"What the crowd prefers: {len(all_readings)} features with {ERROR_BAR:.0%} error bars"
+    findings = finding_sentences(estimates, places)
+    title = f"What the crowd prefers: {len(estimates)} features with {ERROR_BAR:.0%} error bars"
     plots = "\n".join(
         f'<div class="{width}">'
         + forest_plot(
-            all_readings,
+            estimates,
             key=f"{view.key}-{width}",
             title=title,
             description=" ".join([*findings, "All numbers are in the table that follows."]),
@@ -86,11 +90,11 @@ def picture_section(view: ReleaseView, level: int) -> str:
         for width in ("wide", "narrow")
     )
     left_out = (
-        f" Only the {MOST_ROWS} largest of {len(all_readings)} values are drawn; the table has them all."
-        if len(all_readings) > MOST_ROWS
+        f" Only the {MOST_ROWS} largest of {len(estimates)} values are drawn; the table has them all."
+        if len(estimates) > MOST_ROWS
         else ""
     )
-    bars = error_bar_sentence(view.release, len(all_readings))
+    bars = error_bar_sentence(view.release, len(estimates))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings), *third_answer_sentences(view.release), *reliability_sentences(view.release)])}
@@ -103,7 +107,7 @@ from it.</p>
 {plots}
 <figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars. {text(bars + left_out)}</figcaption>
 </figure>
-{_table(all_readings, places)}
+{_table(estimates, places)}
 </div>
 </section>"""
 
@@ -156,11 +160,11 @@ def _interval(ends: list[float], places: int) -> str:
     return f"{signed(low, places)} to {signed(high, places)}"
 
 
-def _table(shown: tuple[Reading, ...], places: int) -> str:
+def _table(shown: tuple[FeatureEstimate, ...], places: int) -> str:
     rows = "\n".join(
-        f'<tr role="row" class="{r.lean}"><th role="rowheader" scope="row">'
-        f'<span class="sign" aria-hidden="true">{_SIGNS[r.lean]}</span>{text(r.label)}'
-        f'<span class="away">, {_SPOKEN[r.lean]}</span></th>'
+        f'<tr role="row" class="{r.sign}"><th role="rowheader" scope="row">'
+        f'<span class="sign" aria-hidden="true">{_SIGNS[r.sign]}</span>{text(r.label)}'
+        f'<span class="away">, {_SPOKEN[r.sign]}</span></th>'
         + "".join(f'<td role="cell" class="number">{cell}</td>' for cell in _cells(r, places))
         + "</tr>"
         for r in shown
@@ -171,7 +175,7 @@ def _table(shown: tuple[Reading, ...], places: int) -> str:
         f'<th role="columnheader" scope="col"{kind}>{head}</th>'
         for head, kind in (("Feature", ""), *((head, ' class="number"') for head in numbers))
     )
-    legend = ", ".join(f"{_SIGNS[lean]} {_SPOKEN[lean]}" for lean in Lean)
+    legend = ", ".join(f"{_SIGNS[sign]} {_SPOKEN[sign]}" for sign in PreferenceSign)
     wins = (
         " “One more wins”: of two otherwise equal alternatives, how many voters would pick the one with one unit more."
         if shares
@@ -186,11 +190,11 @@ def _table(shown: tuple[Reading, ...], places: int) -> str:
 </table>"""
 
 
-def _cells(reading: Reading, places: int) -> list[str]:
-    cells = [signed(reading.value, places), f"± {reading.error_bar:.{places}f}"]
-    if reading.share is None:
+def _cells(estimate: FeatureEstimate, places: int) -> list[str]:
+    cells = [signed(estimate.value, places), f"± {estimate.error_bar:.{places}f}"]
+    if estimate.share is None:
         return cells
-    return [*cells, "unclear" if reading.lean is Lean.UNCLEAR else f"{reading.share:.1%}"]
+    return [*cells, "unclear" if estimate.sign is PreferenceSign.UNCLEAR else f"{estimate.share:.1%}"]
 
 
 def effects_section(view: ReleaseView, level: int) -> str:

@@ -14,7 +14,7 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, check_answers
 from crowdveil.privacy.planning.plan import relayed_bits
 from crowdveil.privacy.shuffling import RelayedPromise
-from crowdveil.protocol.polls import Entry, Level, Poll, State
+from crowdveil.protocol.polls import EntryRule, Level, Poll, PollState
 from crowdveil.protocol.questions import Attention, Question
 from crowdveil.protocol.relay import read_relay, relay_terms
 from crowdveil.study.study import Study
@@ -25,7 +25,7 @@ _DECIMALS = 9
 def describe_poll(
     poll: Poll,
     languages: Sequence[str],
-    state: State,
+    state: PollState,
     release: str | None,
     relay: Mapping[str, Any] | None = None,
     pilot: bool = False,
@@ -162,7 +162,7 @@ def _read(data: Mapping[str, Any]) -> Poll:
         levels=tuple(
             Level(str(level["name"]), Epsilon.of_millionths(level["epsilon_micro"])) for level in data["levels"]
         ),
-        entry=Entry(data["entry"]),
+        entry=EntryRule(data["entry"]),
         closes_on=None if closes_on is None else date.fromisoformat(closes_on),
         destroy_on=None if destroy_on is None else date.fromisoformat(destroy_on),
         return_url=data["return_url"],

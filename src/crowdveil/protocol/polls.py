@@ -26,14 +26,14 @@ MOST_DILEMMAS = 1000
 """Maximum number of dilemmas per voter, more than anybody answers; a device refuses a longer session."""
 
 
-class Entry(StrEnum):
+class EntryRule(StrEnum):
     """The rule of who may take part: anybody, or people with a link."""
 
     OPEN = "open"
     LINKS = "links"
 
 
-class State(StrEnum):
+class PollState(StrEnum):
     """Whether a poll accepts submissions now, and if not, why."""
 
     OPEN = "open"
@@ -43,7 +43,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Opening:
+class OpeningRules:
     """Rules for when a poll accepts submissions, and how many."""
 
     opens_on: date | None = None
@@ -51,15 +51,15 @@ class Opening:
     """The last day (UTC)."""
     quota: int | None = None
 
-    def state(self, today: date, closed_by_host: bool, participants: int) -> State:
+    def state(self, today: date, closed_by_host: bool, participants: int) -> PollState:
         """Return whether submissions are accepted today."""
         if closed_by_host or (self.closes_on is not None and today > self.closes_on):
-            return State.CLOSED
+            return PollState.CLOSED
         if self.opens_on is not None and today < self.opens_on:
-            return State.NOT_OPEN_YET
+            return PollState.NOT_OPEN_YET
         if self.quota is not None and participants >= self.quota:
-            return State.FULL
-        return State.OPEN
+            return PollState.FULL
+        return PollState.OPEN
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Poll:
     mechanism: str
     levels: tuple[Level, ...]
     """Distributed polls: the levels that a voter chooses from. Central polls: one, the cap on all releases together."""
-    entry: Entry = Entry.OPEN
+    entry: EntryRule = EntryRule.OPEN
     closes_on: date | None = None
     """The last day on which submissions are accepted (UTC)."""
     destroy_on: date | None = None
@@ -252,7 +252,7 @@ class PollSummary:
     id: str
     """The poll's name."""
     title: str
-    state: State
+    state: PollState
     paradigm: str
     release: str | None
     """The id of the release that decisions use, if there is one."""

@@ -43,7 +43,7 @@ class ToldStep(StrEnum):
     REVIEW = "review"
 
 
-class Kind(StrEnum):
+class SubmissionKind(StrEnum):
     """The kinds of submission: with noise, exact, or with noise and sealed for a relay."""
 
     REPORT = "report"
@@ -56,7 +56,7 @@ class Submission:
     """A vote ready to be sent: its bytes and its token. It may be sent again, and counts only once."""
 
     poll: str
-    kind: Kind
+    kind: SubmissionKind
     token: str
     body: bytes
     relay: str | None = None
@@ -66,7 +66,7 @@ class Submission:
         return f"<submission to poll {self.poll}: a {self.kind} of {len(self.body):,} bytes>"
 
 
-class Status(StrEnum):
+class SubmissionStatus(StrEnum):
     """The two outcomes that give a receipt."""
 
     STORED = "stored"
@@ -79,7 +79,7 @@ class Receipt:
 
     id: str
     """The report id, derived from the token."""
-    status: Status
+    status: SubmissionStatus
     completion_code: str | None
     return_url: str | None
 

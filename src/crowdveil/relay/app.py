@@ -22,10 +22,10 @@ from starlette.middleware.cors import CORSMiddleware
 
 from crowdveil.client.client import Connection, Unreachable
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.relay import SEALED_LENGTH, SEALED_TYPE
-from crowdveil.protocol.submission import TOKEN_HEADER, Receipt, Status
-from crowdveil.relay.courier import LOG, Courier
+from crowdveil.protocol.submission import TOKEN_HEADER, Receipt, SubmissionStatus
+from crowdveil.relay.forwarder import LOG, Forwarder
 from crowdveil.relay.store import RelayedPoll, RelayStore, SealedRow, open_relay_store
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import Health, Hex64, Model
@@ -43,7 +43,7 @@ from crowdveil.service.server import (
     run_server,
     server_config,
 )
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals
 
 SECONDS_BETWEEN_ROUNDS = 5.0
@@ -86,8 +86,8 @@ class Relay:
     """A running relay."""
 
     store: RelayStore
-    courier: Courier
-    settings: Settings = field(default_factory=Settings)
+    forwarder: Forwarder
+    settings: ServiceSettings = field(default_factory=ServiceSettings)
     pause: float = SECONDS_BETWEEN_ROUNDS
 
     @cached_property
@@ -103,11 +103,11 @@ class Relay:
         return self.store.put(rows, self.today)
 
     async def hand_over_for_ever(self) -> None:
-        """Run the courier's rounds until cancelled. Log a failed round; the next one continues its work."""
+        """Run the forwarder's rounds until cancelled. Log a failed round; the next one continues its work."""
         while True:
             await asyncio.sleep(self.pause)
             try:
-                await run_in_threadpool(self.courier.round)
+                await run_in_threadpool(self.forwarder.round)
             except CrowdveilError as error:
                 LOG.warning("a round failed", extra={"told": {"why": str(error)}})
             except Exception as error:
@@ -162,7 +162,7 @@ def _routes(relay: Relay) -> APIRouter:
         status = store.status(poll)
         configuration = status.poll.configuration
         state = status.state(relay.today())
-        rest = store.waiting(poll) if state is State.CLOSED else 0
+        rest = store.waiting(poll) if state is PollState.CLOSED else 0
         return {
             "configuration": configuration.as_dict(),
             "fingerprint": configuration.fingerprint,
@@ -183,7 +183,9 @@ def _routes(relay: Relay) -> APIRouter:
         outcome = await relay.commits.put(SealedRow(poll, id, sealed))
         if isinstance(outcome, Reason):
             raise Refusal(outcome, REFUSED[outcome])
-        return JSONResponse(asdict(Receipt(id, outcome, None, None)), 201 if outcome is Status.STORED else 200)
+        return JSONResponse(
+            asdict(Receipt(id, outcome, None, None)), 201 if outcome is SubmissionStatus.STORED else 200
+        )
 
     @routes.get(
         "/api/polls/{poll}/participation",
@@ -226,42 +228,42 @@ class RelaySetup:
     """The address of the database, without its password."""
 
 
-def set_up_relay(settings: Settings, host: str) -> RelaySetup:
+def set_up_relay(settings: ServiceSettings, host: str) -> RelaySetup:
     """Create the database if it does not exist, and adopt the host's polls that name this relay."""
     make_directory(settings)
-    with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
+    with open_relay_store(settings.database_address) as store, _forwarder(store, settings, host) as forwarder:
         try:
-            courier.adopt_polls()
+            forwarder.adopt_polls()
         except Unreachable:
             if not store.polls():
                 raise
         carried = tuple(store.status(name).poll for name in store.polls())
         if not carried:
             raise CrowdveilError(
-                f"{host} has no poll that names this relay: its poll file needs relay = {courier.relay_url!r}, "
+                f"{host} has no poll that names this relay: its poll file needs relay = {forwarder.relay_url!r}, "
                 "or give the address that voters use with --public-url"
             )
         return RelaySetup(carried, store.database.shown_address)
 
 
-def make_links(settings: Settings, host: str, poll: str, number: int) -> list[str]:
+def make_links(settings: ServiceSettings, host: str, poll: str, number: int) -> list[str]:
     """Create links for voters: addresses of the host's page, with the fingerprint and a token after the #."""
     with open_relay_store(settings.database_address) as store:
         tokens = store.create_links(poll, number)
         return [store.status(poll).poll.voters_address(host.rstrip("/"), token) for token in tokens]
 
 
-def serve_relay(settings: Settings, host: str, pause: float, tell: Callable[[int], None]) -> None:
+def serve_relay(settings: ServiceSettings, host: str, pause: float, tell: Callable[[int], None]) -> None:
     """Pass on reports until stopped; call ``tell`` with the port when it is known."""
-    with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
-        app = create_relay_app(Relay(store, courier, settings, pause))
+    with open_relay_store(settings.database_address) as store, _forwarder(store, settings, host) as forwarder:
+        app = create_relay_app(Relay(store, forwarder, settings, pause))
         server = uvicorn.Server(uvicorn.Config(app, **server_config(settings)))
         run_server(server.config, tell, server.run)
 
 
 @contextmanager
-def _courier(store: RelayStore, settings: Settings, host: str) -> Iterator[Courier]:
+def _forwarder(store: RelayStore, settings: ServiceSettings, host: str) -> Iterator[Forwarder]:
     if not host.startswith(("http://", "https://")):
         raise CrowdveilError(f"{host!r} is not the address of a website: it must begin with http:// or https://")
     with httpx.Client(base_url=host, timeout=PATIENCE_SECONDS) as http:
-        yield Courier(store, Connection(http), settings.address(settings.port), lambda: datetime.now(UTC).date())
+        yield Forwarder(store, Connection(http), settings.address(settings.port), lambda: datetime.now(UTC).date())

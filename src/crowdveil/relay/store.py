@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.description import relayed_promise
-from crowdveil.protocol.polls import Entry, Opening, Poll, State
+from crowdveil.protocol.polls import EntryRule, OpeningRules, Poll, PollState
 from crowdveil.protocol.relay import (
     LARGEST_HAND_OVER,
     Acknowledgement,
@@ -27,7 +27,7 @@ from crowdveil.protocol.relay import (
     shuffled,
     verifying_key_of,
 )
-from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.protocol.submission import SubmissionStatus, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.service.store.database import Database, open_database, rows_among, rows_at_once
 from crowdveil.service.store.submissions import MOST_LINKS, Outcome
@@ -51,8 +51,8 @@ class RelayedPoll:
     """The public terms of a poll, as they were when the relay adopted it."""
 
     configuration: KeyConfiguration
-    entry: Entry
-    opening: Opening
+    entry: EntryRule
+    opening: OpeningRules
     epsilon: float
     """The promised epsilon towards anybody who sees the batches, computed by the relay itself."""
 
@@ -65,7 +65,7 @@ class RelayedPoll:
     def of(cls, poll: Poll, described: Mapping[str, Any]) -> RelayedPoll:
         """Return the terms that a relay needs, from a poll and its host's description."""
         opens_on, quota = described["relay"]["opens_on"], described["relay"]["quota"]
-        opening = Opening(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
+        opening = OpeningRules(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
         return cls(configuration_of(poll), poll.entry, opening, relayed_promise(poll).epsilon)
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,8 +86,10 @@ class RelayedPoll:
         opens_on, closes_on = (
             None if data[key] is None else date.fromisoformat(data[key]) for key in ("opens_on", "closes_on")
         )
-        opening = Opening(opens_on, closes_on, data["quota"])
-        return cls(KeyConfiguration.from_dict(data["configuration"]), Entry(data["entry"]), opening, data["epsilon"])
+        opening = OpeningRules(opens_on, closes_on, data["quota"])
+        return cls(
+            KeyConfiguration.from_dict(data["configuration"]), EntryRule(data["entry"]), opening, data["epsilon"]
+        )
 
     def voters_address(self, host: str, token: str | None = None) -> str:
         """Return the address of the voter's page, with the fingerprint and, in a link, the token after the #."""
@@ -121,7 +123,7 @@ class RelayStatus:
     closed_by_host: bool
     participants: int
 
-    def state(self, today: date) -> State:
+    def state(self, today: date) -> PollState:
         """Return whether sealed reports are accepted today."""
         return self.poll.opening.state(today, self.closed_by_host, self.participants)
 
@@ -195,7 +197,7 @@ class RelayStore:
 
     def create_links(self, name: str, number: int) -> list[str]:
         """Create tokens for a poll with links, and return them only here: only their ids are stored."""
-        if self.known(name).entry is not Entry.LINKS:
+        if self.known(name).entry is not EntryRule.LINKS:
             raise CrowdveilError(f"poll {name!r} takes no links: its host makes one with entry = 'links'")
         if not 1 <= number <= MOST_LINKS:
             raise CrowdveilError(f"make 1 to {MOST_LINKS:,} links at a time, got {number}")
@@ -223,18 +225,18 @@ class RelayStore:
                 outcomes.update(zip(among, decided, strict=True))
         return [outcomes[position] for position in range(len(rows))]
 
-    def check(self, name: str, id: str) -> Status | Reason | None:
+    def check(self, name: str, id: str) -> SubmissionStatus | Reason | None:
         """Return the outcome that a sealed report with this report id would have; None if it could be stored."""
         poll = self.known(name)
         with self.database.reading() as connection:
             among = {"poll_id": name, "ids": [id]}
             waiting = connection.execute(_BATCH_OF, among).one_or_none()
             if waiting is not None:
-                return Status.ALREADY_STORED if waiting.batch is None else Reason.HANDED_OVER
+                return SubmissionStatus.ALREADY_STORED if waiting.batch is None else Reason.HANDED_OVER
             spent = connection.execute(_SPENT, among).one_or_none()
             if spent is not None:
                 return Reason.WITHDRAWN if spent.withdrawn else Reason.HANDED_OVER
-            invited = poll.entry is Entry.OPEN or connection.scalar(_INVITED, among) is not None
+            invited = poll.entry is EntryRule.OPEN or connection.scalar(_INVITED, among) is not None
             return None if invited else Reason.UNKNOWN_BALLOT
 
     def withdraw(self, name: str, id: str) -> bool:
@@ -269,7 +271,7 @@ class RelayStore:
             open_batch = select(table.c.id).where(table.c.poll == name, table.c.acknowledged.is_(False))
             id = connection.scalar(open_batch)
             if id is None:
-                over = poll.opening.state(today, closed, 0) is State.CLOSED
+                over = poll.opening.state(today, closed, 0) is PollState.CLOSED
                 id = _draw_batch(connection, name, poll.configuration.batch, over)
             if id is None:
                 return None
@@ -314,22 +316,22 @@ def _put(
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {row.id: bytes(row.body) for row in connection.execute(_STORED, among)}
     spent = {row.id: row.withdrawn for row in connection.execute(_SPENT, among)}
-    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is Entry.LINKS else among["ids"])
+    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is EntryRule.LINKS else among["ids"])
     outcomes: list[Outcome] = []
     new: list[SealedRow] = []
     for row in rows:
         state = poll.opening.state(day, locked.closed, locked.participants + len(new))
         if row.id in stored:
-            outcomes.append(Status.ALREADY_STORED if stored[row.id] == row.body else Reason.DIFFERENT_REPORT)
+            outcomes.append(SubmissionStatus.ALREADY_STORED if stored[row.id] == row.body else Reason.DIFFERENT_REPORT)
         elif row.id in spent:
             # A report that was handed over is erased here. A device that missed the answer and sends again was counted.
-            outcomes.append(Reason.WITHDRAWN if spent[row.id] else Status.ALREADY_STORED)
+            outcomes.append(Reason.WITHDRAWN if spent[row.id] else SubmissionStatus.ALREADY_STORED)
         elif row.id not in invited:
             outcomes.append(Reason.UNKNOWN_BALLOT)
-        elif state is not State.OPEN:
+        elif state is not PollState.OPEN:
             outcomes.append(Reason(state.value))
         else:
-            outcomes.append(Status.STORED)
+            outcomes.append(SubmissionStatus.STORED)
             stored[row.id] = row.body
             new.append(row)
     if new:

@@ -36,7 +36,7 @@ from crowdveil.service.server import (
     server_config,
 )
 from crowdveil.service.service import Service, destroy_on_time
-from crowdveil.service.settings import Settings, read_settings
+from crowdveil.service.settings import ServiceSettings, read_settings
 from crowdveil.service.store.store import Store, open_store
 
 
@@ -70,7 +70,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 @dataclass(frozen=True)
-class Setup:
+class ServiceSetup:
     """The result of setting up the service, for the person who starts it."""
 
     sign_in_token: str
@@ -81,16 +81,16 @@ class Setup:
     """The path of the voter's page, with the fingerprint of the key if the poll has a relay."""
 
 
-def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
+def set_up(settings: ServiceSettings, poll: HostedPoll, now: int) -> ServiceSetup:
     """Create the database if it does not exist, add the poll if it is new, and create a one-time link for the host."""
     make_directory(settings)
     with open_store(settings.database_address) as store:
         _add_once(store, poll)
         path = store.batches.voters_path(store.polls.known(poll.name))
-        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address, path)
+        return ServiceSetup(store.hosts.create_sign_in_link(now), store.database.shown_address, path)
 
 
-def serve(settings: Settings, tell: Callable[[int], None]) -> None:
+def serve(settings: ServiceSettings, tell: Callable[[int], None]) -> None:
     """Answer requests until stopped; call ``tell`` with the port when it is known."""
     if settings.workers == 1:
         with open_store(settings.database_address) as store:

@@ -25,7 +25,7 @@ from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST
-from crowdveil.protocol.polls import Entry, Level, Opening, Poll, RelayTerms, State
+from crowdveil.protocol.polls import EntryRule, Level, OpeningRules, Poll, PollState, RelayTerms
 from crowdveil.protocol.questions import Answer, Attention, Option, Question, QuestionKind, Texts
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
@@ -135,12 +135,12 @@ class HostedPoll(Poll):
         checks = (question for question in self.questions if question.expected is not None)
         return sum(not question.passed(about.get(question.id)) for question in checks)
 
-    def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> State:
+    def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> PollState:
         """Return whether submissions are accepted today. During a trial, dates and quota do not matter."""
         if pilot and not closed_by_host:
-            return State.OPEN
+            return PollState.OPEN
         over = closed_by_host or (self.destroy_on is not None and today >= self.destroy_on)
-        return Opening(self.opens_on, self.closes_on, self.quota).state(today, over, participants)
+        return OpeningRules(self.opens_on, self.closes_on, self.quota).state(today, over, participants)
 
 
 def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
@@ -213,9 +213,9 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
         study = replace(study, repeat=need(data, "repeat", bool, where))
     paradigm = find_paradigm(_text(data, "paradigm", where) or "rldp")
     levels = _levels(data, paradigm.place, where)
-    entry = _text(data, "entry", where) or Entry.OPEN.value
-    if entry not in list(Entry):
-        raise CrowdveilError(f"{where}: entry must be {' or '.join(Entry)}, got {entry!r}")
+    entry = _text(data, "entry", where) or EntryRule.OPEN.value
+    if entry not in list(EntryRule):
+        raise CrowdveilError(f"{where}: entry must be {' or '.join(EntryRule)}, got {entry!r}")
     quota = data.get("quota")
     if quota is not None and type(quota) is not int:
         raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
@@ -227,7 +227,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
         paradigm=paradigm,
         mechanism=mechanism_name(paradigm, _text(data, "mechanism", where), study, expected_epsilons(levels)),
         levels=levels,
-        entry=Entry(entry),
+        entry=EntryRule(entry),
         quota=quota,
         opens_on=_date(data, "opens_on", where),
         closes_on=_date(data, "closes_on", where),

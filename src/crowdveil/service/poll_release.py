@@ -44,11 +44,11 @@ from crowdveil.service.store.releases import StoredEffects, StoredRelease
 from crowdveil.service.store.store import Store
 from crowdveil.service.store.submissions import StoredReport
 
-Tell = Callable[[int], None]
+CountCallback = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Preview:
+class PollPreview:
     """The cost of a release or of effects. Nothing is spent, and nothing here is computed from a record."""
 
     poll: str
@@ -65,7 +65,7 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class ReleasePreview(Preview):
+class ReleasePreview(PollPreview):
     """The cost of a release, and the noise it would have."""
 
     mechanism: str
@@ -81,7 +81,7 @@ class ReleasePreview(Preview):
 
 
 @dataclass(frozen=True)
-class PollEffectsPreview(Preview):
+class PollEffectsPreview(PollPreview):
     """The cost of effects, and their expected error."""
 
     by: str | None
@@ -115,7 +115,7 @@ def make_release(
     name: str,
     today: date,
     epsilon: Epsilon | None = None,
-    tell: Tell | None = None,
+    tell: CountCallback | None = None,
     spent_before: Amount | None = None,
 ) -> StoredRelease:
     """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn.
@@ -163,7 +163,7 @@ def _remaining(store: Store, poll: HostedPoll) -> Amount | None:
     return None if account is None else account.remaining
 
 
-def _release_from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> Release:
+def _release_from_reports(store: Store, poll: HostedPoll, tell: CountCallback | None) -> Release:
     """Make a release from the reports stored at one moment; behind a relay, with the promise of its batches.
 
     The promise depends only on the number of reports of each batch in this release.
@@ -227,7 +227,7 @@ def make_effects(
     today: date,
     by: str | None = None,
     epsilon: Epsilon | None = None,
-    tell: Tell | None = None,
+    tell: CountCallback | None = None,
     spent_before: Amount | None = None,
 ) -> StoredEffects:
     """Make effects and store them; a central poll spends ``epsilon`` of its budget, before noise is drawn.
@@ -261,7 +261,7 @@ def _counted(poll: HostedPoll) -> bool:
 
 
 def _asked(
-    store: Store, poll: HostedPoll, by: str | None, epsilon: Epsilon | None, tell: Tell | None
+    store: Store, poll: HostedPoll, by: str | None, epsilon: Epsilon | None, tell: CountCallback | None
 ) -> tuple[Any, EffectsPreview]:
     spend = _spending(poll, epsilon)
     ballots = store.submissions.crowd(poll.name, tell)
@@ -271,7 +271,7 @@ def _asked(
     )
 
 
-def _effects_from_reports(store: Store, poll: HostedPoll, by: str | None, tell: Tell | None) -> EffectsRelease:
+def _effects_from_reports(store: Store, poll: HostedPoll, by: str | None, tell: CountCallback | None) -> EffectsRelease:
     question = next((one for one in grouping_questions(poll) if one.id == by), None)
 
     def group(report: StoredReport) -> dict[str, str]:

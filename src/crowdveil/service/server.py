@@ -41,7 +41,7 @@ from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
 from crowdveil.service.api.errors import add_error_handlers, error_response
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.version import VERSION
 
 LARGEST_OTHER = 1 << 20
@@ -76,7 +76,7 @@ def new_application(title: str, summary: str, lifespan: Lifespan[FastAPI]) -> Fa
     return app
 
 
-def make_directory(settings: Settings) -> None:
+def make_directory(settings: ServiceSettings) -> None:
     """Create the directory of the SQLite database, unreadable for others, unless another database is set."""
     if not settings.database:
         try:
@@ -85,7 +85,7 @@ def make_directory(settings: Settings) -> None:
             raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
 
 
-def server_config(settings: Settings) -> dict[str, Any]:
+def server_config(settings: ServiceSettings) -> dict[str, Any]:
     """Return the configuration of the server library."""
     return {
         "host": settings.listen,

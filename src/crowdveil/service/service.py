@@ -17,7 +17,7 @@ from pathlib import Path
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
 from crowdveil.service.server import log_failure
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.backup import destroy_in_backup
 from crowdveil.service.store.hosts import LogEntry
 from crowdveil.service.store.releases import StoredRelease
@@ -36,7 +36,7 @@ class Service:
     """A running service."""
 
     store: Store
-    settings: Settings = field(default_factory=Settings)
+    settings: ServiceSettings = field(default_factory=ServiceSettings)
     _releases: dict[str, Release] = field(default_factory=dict, repr=False)
 
     @cached_property

@@ -20,7 +20,7 @@ def _setting(default: Any, told: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """Settings of the service. The promises of a poll are not here but in the poll."""
 
     listen: str = _setting("127.0.0.1", "The address to listen at; 0.0.0.0 for every network of the machine.")
@@ -83,16 +83,16 @@ class Settings:
 
 def read_settings(
     given: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
-) -> Settings:
+) -> ServiceSettings:
     """Combine the settings: values given here win (None means not given), then the environment, then the file."""
-    known = {f.name: type(f.default) for f in fields(Settings)}
+    known = {f.name: type(f.default) for f in fields(ServiceSettings)}
     values = {} if file is None else _from_file(file, known)
     for name, kind in known.items():
         text = environment.get(f"{PREFIX}{name.upper()}")
         if text is not None:
             values[name] = _read(f"the environment variable {PREFIX}{name.upper()}", text, kind)
     values.update({name: value for name, value in given.items() if value is not None})
-    return Settings(**values)
+    return ServiceSettings(**values)
 
 
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def static_route(place: str, files: Mapping[str, StaticFile]) -> Route:
     return Route(f"{place}/{{name}}", send)
 
 
-class _Checked(StaticFiles):
+class _RevalidatedFiles(StaticFiles):
     """Static files that a cache checks before each use."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -55,12 +55,12 @@ class _Checked(StaticFiles):
         return response
 
 
-class Modules:
+class PageModules:
     """An application that serves the files of the page, with or without its digest in the address."""
 
     def __init__(self, page: VotersPage, directory: str) -> None:
         self._page = page
-        self._checked: ASGIApp = GZipMiddleware(_Checked(directory=directory), minimum_size=500)
+        self._checked: ASGIApp = GZipMiddleware(_RevalidatedFiles(directory=directory), minimum_size=500)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a file."""

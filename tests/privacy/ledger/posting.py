@@ -4,7 +4,7 @@ import hashlib
 
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.entries import Charge, Crowd, Entry
+from crowdveil.privacy.ledger.entries import Charge, Crowd, LedgerEntry
 from crowdveil.privacy.ledger.ledger import Ledger
 
 
@@ -24,5 +24,5 @@ def charge_of(
 
 def post(
     ledger: Ledger, dataset: str, micro: int, unit: Unit, records: int, purpose: str, rho_micro: int | None = None
-) -> Entry:
+) -> LedgerEntry:
     return ledger.charge(charge_of(dataset, micro, unit, records, purpose, rho_micro))

@@ -3,13 +3,13 @@
 import pytest
 from tests.service.host.website import begin_anew, website
 
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 
 
 @pytest.fixture(scope="module")
 def running_site(tmp_path_factory):
     """A website for tests that change something, one after the other."""
-    with website(tmp_path_factory.mktemp("running"), settings=Settings(requests_per_minute=1_000_000)) as made:
+    with website(tmp_path_factory.mktemp("running"), settings=ServiceSettings(requests_per_minute=1_000_000)) as made:
         yield made
 
 

@@ -7,7 +7,7 @@ from tests.service.host.website import PASSWORD, website
 
 from crowdveil.service.host.routes import PAGES
 from crowdveil.service.server import MOST_ATTEMPTS, MOST_VISITORS, WINDOW_SECONDS, Attempts
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 
 
@@ -158,7 +158,7 @@ def test_signing_in_needs_the_pages_token_too(site):
 
 @pytest.mark.parametrize(("url", "secure"), [("", False), ("https://crowd.example", True)])
 def test_the_cookie_is_out_of_reach(tmp_path, url, secure):
-    with website(tmp_path, base_url=url or "http://crowd.example", settings=Settings(public_url=url)) as site:
+    with website(tmp_path, base_url=url or "http://crowd.example", settings=ServiceSettings(public_url=url)) as site:
         page = site.get("/host/sign-in")
         hidden = re.search(r'name="form_token" value="(\w+)"', page.text)[1]
         answer = site.browser.post(

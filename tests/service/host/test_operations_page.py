@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from crowdveil.service.poll import _KNOWN
-from crowdveil.service.settings import PREFIX, Settings
+from crowdveil.service.settings import PREFIX, ServiceSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 
@@ -14,7 +14,7 @@ def test_every_setting_is_in_the_docs():
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     assert rows == [
         f"| `{f.name}` | `{PREFIX}{f.name.upper()}` | `{f.default!r}` | {f.metadata['told']} |"
-        for f in fields(Settings)
+        for f in fields(ServiceSettings)
     ]
 
 

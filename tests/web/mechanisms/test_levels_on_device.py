@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdveil.protocol.description import describe_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.submission import write_session
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.study.drawing import draw_session
@@ -36,7 +36,7 @@ console.log(JSON.stringify([
 
 def test_a_device_takes_one_level_of_each_category(node):
     poll = poll_from_dict({"name": "p", "study": STUDY.as_dict(), "paradigm": "rldp", "levels": {"only": 1}})
-    good = describe_poll(poll, ["en"], State.OPEN, None)
+    good = describe_poll(poll, ["en"], PollState.OPEN, None)
     marked, wide, shared = (copy.deepcopy(good) for _ in range(3))
     marked["study"]["categories"][0]["mark"] = 7
     wide["study"]["features"][1]["high"] = 2.0

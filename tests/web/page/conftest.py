@@ -16,7 +16,7 @@ from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
-from crowdveil.service.settings import Settings
+from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
@@ -91,7 +91,7 @@ def service(tmp_path_factory):
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         store.polls.close("closed")
         store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2))
-        yield Service(store, Settings(port=0))
+        yield Service(store, ServiceSettings(port=0))
 
 
 def crowds_release(poll):

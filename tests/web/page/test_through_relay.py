@@ -67,9 +67,9 @@ def test_a_report_is_sealed_sent_to_the_relay_and_opened_by_the_host(open_link, 
     (other,) = pair.relay.create_links(pair.name, 1)
     pair.send(pair.sealed(1)[0], other)
     pair.host.polls.close(pair.name)
-    assert pair.courier.round() == 1
+    assert pair.forwarder.round() == 1
     pair.host.polls.reopen(pair.name)
-    pair.courier.round()
+    pair.forwarder.round()
     assert canonical_json(shown) in [canonical_json(body) for body in pair.stored()]
     # After the hand-over nobody can find the report any more, and the page says so.
     voter.page.get_by_role("button", name="Withdraw").click()

@@ -84,7 +84,7 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One charge. It counts as spent from the moment it exists, delivered or not."""
 
     ledger: str
@@ -140,7 +140,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Raise:
+class BudgetRaise:
     """A deliberate raise of the budget, with the reason for it."""
 
     old: Amount
@@ -186,7 +186,7 @@ class Account:
     named: bool
     """Whether the ledger knows who is in the crowd. If not, anybody in its study may be."""
     budget: Amount
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     """The charges to exactly this crowd."""
     spent_by_line: Mapping[Unit, Amount]
     whole_voter: Amount
@@ -212,7 +212,7 @@ class Account:
         return self.spent_on(LINES[-1])
 
     @property
-    def undelivered(self) -> tuple[Entry, ...]:
+    def undelivered(self) -> tuple[LedgerEntry, ...]:
         """Charges without a known release. They count as spent because noise may have been drawn."""
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
@@ -244,7 +244,7 @@ class Statement:
     created_at: str
     budget: Amount
     """The most that each person in the ledger may lose."""
-    raises: tuple[Raise, ...]
+    raises: tuple[BudgetRaise, ...]
     accounts: tuple[Account, ...]
     delta: float | None = None
     """The delta of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""

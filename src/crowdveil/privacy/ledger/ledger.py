@@ -47,13 +47,13 @@ from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.entries import (
     LINES,
     Account,
+    BudgetRaise,
     Charge,
     ChargePreview,
     Crowd,
-    Entry,
+    LedgerEntry,
     Measure,
     Overlap,
-    Raise,
     Statement,
 )
 from crowdveil.privacy.ledger.people import KnownCrowd, PersonArray, key_path, most_spent, people_of, read_key
@@ -115,7 +115,7 @@ class Ledger:
         """The unit of the ledger's amounts."""
         return Measure.EPSILON if self.delta is None else Measure.RHO
 
-    def charge(self, charge: Charge) -> Entry:
+    def charge(self, charge: Charge) -> LedgerEntry:
         """Spend the cost of a release, or raise ``BudgetExceeded`` and spend nothing.
 
         When this returns, the charge is on disk. Only then may noise be drawn.
@@ -217,7 +217,7 @@ class Ledger:
             (created_at,) = connection.execute("SELECT created_at FROM ledger").fetchone()
             budget = _budget_of(connection)
             raises = connection.execute("SELECT old_budget, new_budget, note, raised_at FROM budget_raise ORDER BY id")
-            raised = tuple(Raise(Amount(old), Amount(new), *said) for old, new, *said in raises)
+            raised = tuple(BudgetRaise(Amount(old), Amount(new), *said) for old, new, *said in raises)
             rows = connection.execute(
                 "SELECT id, crowd, dataset, unit, epsilon, records_per_voter, purpose, charged_at,"
                 " delivered_at, release_digest FROM entry LEFT JOIN delivery ON entry = id ORDER BY id"
@@ -254,8 +254,10 @@ class Ledger:
             return None, f"the ledger's key {key_path(self.path)} is missing: restore it"
         return people_of(crowd, key), None
 
-    def _entry(self, number: int, crowd: int, dataset: str, unit: str, micro: int, *rest: Any) -> Entry:
-        return replace(Entry(self.id, number, crowd, dataset, Unit(unit), Amount(micro), *rest), measure=self.measure)
+    def _entry(self, number: int, crowd: int, dataset: str, unit: str, micro: int, *rest: Any) -> LedgerEntry:
+        return replace(
+            LedgerEntry(self.id, number, crowd, dataset, Unit(unit), Amount(micro), *rest), measure=self.measure
+        )
 
     def _refusal(self, requested: Amount, balance: _Balance) -> BudgetExceeded:
         budget, spent, remaining = balance.budget, balance.spent, balance.remaining
@@ -363,8 +365,10 @@ def _number_of(connection: sqlite3.Connection, crowd: KnownCrowd) -> int:
     return number
 
 
-def _account(crowd: KnownCrowd, crowds: Sequence[KnownCrowd], entries: Sequence[Entry], budget: Amount) -> Account:
-    def spent(amount: Callable[[Entry], int]) -> dict[int, int]:
+def _account(
+    crowd: KnownCrowd, crowds: Sequence[KnownCrowd], entries: Sequence[LedgerEntry], budget: Amount
+) -> Account:
+    def spent(amount: Callable[[LedgerEntry], int]) -> dict[int, int]:
         totals = dict.fromkeys((known.id for known in crowds), 0)
         for entry in entries:
             totals[entry.crowd] += amount(entry)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA
-from crowdveil.protocol.polls import Entry, PollSummary, State
+from crowdveil.protocol.polls import EntryRule, PollState, PollSummary
 from crowdveil.protocol.questions import QuestionKind
 from crowdveil.protocol.submission import ToldStep
 
@@ -108,7 +108,7 @@ class PollDescription(Model):
     """The public description of a poll."""
 
     id: str
-    state: Annotated[State, BY_VALUE]
+    state: Annotated[PollState, BY_VALUE]
     study: dict[str, Any] = Field(description="The study, as in its file.")
     study_fingerprint: Hex64
     languages: list[str]
@@ -120,7 +120,7 @@ class PollDescription(Model):
     method: Method
     factors: list[FactorStep] = Field(description="The factors that the study names, or else its features.")
     scene: Literal["road", "cards"]
-    entry: Annotated[Entry, BY_VALUE]
+    entry: Annotated[EntryRule, BY_VALUE]
     questions: list[QuestionText]
     about_epsilon_micro: int | None
     attention: AttentionChecks | None
@@ -297,7 +297,7 @@ class BatchRequest(Model):
     certainty: Certainty = 0.9
 
 
-class RankedAlternative(Model):
+class RankedAlternativeBody(Model):
     """An alternative in the ranking."""
 
     name: str
@@ -347,7 +347,7 @@ class DecisionBody(Model):
     certainty: Annotated[float, Field(description=CERTAINTY)]
     population_certainty: Annotated[float | None, Field(description=POPULATION_CERTAINTY)]
     threshold: float
-    ranking: list[RankedAlternative]
+    ranking: list[RankedAlternativeBody]
     guarantee: DecisionGuarantee
     release: Hex64
 

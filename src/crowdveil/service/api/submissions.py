@@ -30,9 +30,9 @@ from crowdveil.protocol.relay import (
 from crowdveil.protocol.report import check_report, refusals
 from crowdveil.protocol.submission import (
     TOKEN_HEADER,
-    Kind,
     Receipt,
-    Status,
+    SubmissionKind,
+    SubmissionStatus,
     check_about,
     check_ballot,
     is_token,
@@ -83,14 +83,14 @@ def submission_routes(service: Service) -> APIRouter:
     @routes.put("/{poll}/report", status_code=201, responses=STORED, openapi_extra=_body(ReportBody))
     async def put_report(poll: str, request: Request, token: Token = None) -> Response:
         """Send a report to a distributed poll."""
-        return await submit(poll, request, token, Kind.REPORT)
+        return await submit(poll, request, token, SubmissionKind.REPORT)
 
     @routes.put("/{poll}/ballot", status_code=201, responses=STORED, openapi_extra=_body(BallotBody))
     async def put_ballot(poll: str, request: Request, token: Token = None) -> Response:
         """Send a ballot to a central poll."""
-        return await submit(poll, request, token, Kind.BALLOT)
+        return await submit(poll, request, token, SubmissionKind.BALLOT)
 
-    async def submit(name: str, request: Request, token: str | None, kind: Kind) -> Response:
+    async def submit(name: str, request: Request, token: str | None, kind: SubmissionKind) -> Response:
         poll = service.store.polls.cached(name)
         if poll is None:
             poll = await run_in_threadpool(poll_named, service, name)
@@ -100,12 +100,12 @@ def submission_routes(service: Service) -> APIRouter:
             service.commits.count_refusal(name, refusal.reason.value)
             raise
 
-    async def store(poll: HostedPoll, id: str, raw: bytes, kind: Kind) -> Response:
+    async def store(poll: HostedPoll, id: str, raw: bytes, kind: SubmissionKind) -> Response:
         outcome = await service.commits.put(read_submission(raw, poll, id, kind))
         if isinstance(outcome, Reason):
             raise Refusal(outcome, REFUSED[outcome])
         receipt = Receipt(id, outcome, poll.completion_code, poll.return_url)
-        return JSONResponse(asdict(receipt), 201 if outcome is Status.STORED else 200)
+        return JSONResponse(asdict(receipt), 201 if outcome is SubmissionStatus.STORED else 200)
 
     @routes.post("/{poll}/steps", status_code=204, responses=documented(404, 409))
     def count_step(poll: str, told: StepBody) -> Response:
@@ -137,10 +137,10 @@ def submission_routes(service: Service) -> APIRouter:
     return routes
 
 
-def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> SubmissionRow:
+def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: SubmissionKind) -> SubmissionRow:
     """Read a submission and check it before anything is stored; refuse a wrong one with a reason."""
     _check_direct(poll)
-    if poll.distributed is not (kind is Kind.REPORT):
+    if poll.distributed is not (kind is SubmissionKind.REPORT):
         wanted = "reports, with the noise in them" if poll.distributed else "ballots"
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes {wanted}: see GET /api/polls/{poll.name}")
     try:
@@ -151,7 +151,7 @@ def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> Submis
         raise Refusal(Reason.MALFORMED, "the body must be a JSON object")
     about = body.pop("about", {})
     check_about(about, poll)
-    if kind is Kind.REPORT:
+    if kind is SubmissionKind.REPORT:
         check_report(body, poll.terms)
         epsilon = Epsilon.of_millionths(body["epsilon_micro"])
         return SubmissionRow(poll.name, id, canonical_json(body), canonical_json(about), epsilon)

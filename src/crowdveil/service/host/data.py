@@ -18,17 +18,17 @@ import polars as pl
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.pages.feature_estimates import one_line
 from crowdveil.pages.plain_words import mechanism_words
-from crowdveil.pages.reading import one_line
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.questions import MOST_LETTERS, WITH_NUMBERS, Answer, Question, QuestionKind, host_words
 from crowdveil.protocol.submission import possible_choices
-from crowdveil.service.host.request import HostRequest, Missing, attachment
+from crowdveil.service.host.request import HostRequest, NotFound, attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
 from crowdveil.study.features import Category
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 _THE_SAME_IN_ALL = ("format", "study", "mechanism", "epsilon_micro")
 _BIT = {"1": "yes", "-1": "no"}
 FAILED_CHECKS = "failed_checks"
@@ -52,7 +52,7 @@ def download(request: HostRequest) -> Response:
     beside = {f"{kind}-codebook.csv": "text/csv", f"{kind}-labels.R": "text/plain", f"{kind}-labels.sps": "text/plain"}
     tables = {f"{kind}.{ending}": ending for ending in _WRITERS}
     if wanted not in beside and wanted not in tables:
-        raise Missing(f"poll {poll.name} has no file {wanted!r}")
+        raise NotFound(f"poll {poll.name} has no file {wanted!r}")
     table = table_of(request.store, poll)
     if table.is_empty():
         raise CrowdveilError(f"nobody has taken part in {poll.name} yet: there is nothing to download")
@@ -86,9 +86,9 @@ def _about_schema(poll: HostedPoll) -> dict[str, Any]:
     return columns if poll.attention is None or poll.distributed else {**columns, FAILED_CHECKS: pl.Int64}
 
 
-def _about_values(poll: HostedPoll, about: Mapping[str, Answer]) -> Row:
+def _about_values(poll: HostedPoll, about: Mapping[str, Answer]) -> TableRow:
     """Return the columns of one voter's answers about herself."""
-    row: Row = {}
+    row: TableRow = {}
     for question in poll.sent_questions:
         answer = about.get(question.id)
         if question.kind is not QuestionKind.SEVERAL:
@@ -107,7 +107,7 @@ def _report_columns(poll: HostedPoll) -> dict[str, Any]:
     return {"report": pl.String, "day": pl.Date, "epsilon": pl.String, **_about_schema(poll)}
 
 
-def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
+def _report_rows(store: Store, poll: HostedPoll) -> Iterator[TableRow]:
     for batch in store.submissions.reports(poll.name):
         for one in batch:
             body = {key: part for key, part in one.body.items() if key not in _THE_SAME_IN_ALL}
@@ -152,7 +152,7 @@ def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:
     return {"voter": pl.String, "day": pl.Date, "chosen": pl.String, **again, **sides, **_about_schema(poll)}
 
 
-def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
+def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[TableRow]:
     for batch in store.submissions.ballots(poll.name):
         for one in batch:
             about = _about_values(poll, one.about)

@@ -12,7 +12,7 @@ from crowdveil.service.host.request import (
     PLACE,
     SESSION_COOKIE,
     HostRequest,
-    Missing,
+    NotFound,
     minute,
     qr_code,
     sentence,
@@ -203,7 +203,7 @@ def _hosts(request: HostRequest, invited: tuple[str, str] | None = None) -> Resp
 def _known(request: HostRequest) -> Host:
     host = request.store.hosts.get(request.form.get("host", ""))
     if host is None:
-        raise Missing(f"there is no host {request.form.get('host', '')!r}: see the list of hosts")
+        raise NotFound(f"there is no host {request.form.get('host', '')!r}: see the list of hosts")
     return host
 
 

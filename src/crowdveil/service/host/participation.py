@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.about_you import MeanAnswer, OptionShare, corrected_mean, corrected_shares
-from crowdveil.protocol.polls import Level, State
+from crowdveil.protocol.polls import Level, PollState
 from crowdveil.protocol.questions import Answer, Question, QuestionKind, host_words
 from crowdveil.protocol.submission import ToldStep
 from crowdveil.service.host.request import HostRequest
@@ -24,10 +24,10 @@ from crowdveil.service.store.polls import OPENED, STARTED, PollStatus
 from crowdveil.service.store.submissions import DayCount
 
 STATE_WORDS = {
-    State.OPEN: "open",
-    State.CLOSED: "closed",
-    State.NOT_OPEN_YET: "not open yet",
-    State.FULL: "full",
+    PollState.OPEN: "open",
+    PollState.CLOSED: "closed",
+    PollState.NOT_OPEN_YET: "not open yet",
+    PollState.FULL: "full",
 }
 
 REASONS = {
@@ -62,7 +62,7 @@ LABEL_WIDTH = 56.0
 MOST_ROWS = 25
 """Maximum number of rows: for a number with more ranges, only the mean is shown."""
 
-Counted = list[tuple[Mapping[str, Answer], int]]
+CountedAnswers = list[tuple[Mapping[str, Answer], int]]
 
 
 @dataclass(frozen=True)
@@ -328,7 +328,7 @@ def attention_tally(poll: HostedPoll, counted: Iterable[tuple[Mapping[str, Answe
     )
 
 
-def _tally(question: Question, combinations: Counted, epsilon: Epsilon | None) -> QuestionTally:
+def _tally(question: Question, combinations: CountedAnswers, epsilon: Epsilon | None) -> QuestionTally:
     said = [(about[question.id], times) for about, times in combinations if question.id in about]
     title, answered = host_words(question.text), sum(times for _, times in said)
     if question.kind is QuestionKind.TEXT:

@@ -19,15 +19,21 @@ from starlette.responses import Response, StreamingResponse
 
 from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
+from crowdveil.pages.feature_estimates import (
+    decimals,
+    expected_error_bar_sentence,
+    feature_estimates,
+    one_line,
+    split_sentences,
+)
 from crowdveil.pages.plain_words import mechanism_words
-from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
 from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
-from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute, sentence
+from crowdveil.service.host.request import PLACE, HostRequest, NotFound, attachment, minute, sentence
 from crowdveil.service.poll import HostedPoll, grouping_questions
 from crowdveil.service.poll_release import (
-    Tell,
+    CountCallback,
     make_effects,
     make_release,
     preview_poll_effects,
@@ -37,7 +43,7 @@ from crowdveil.service.poll_release import (
 from crowdveil.service.public.result import effects_in_words
 from crowdveil.service.server import log_failure
 from crowdveil.service.store.hosts import LogEntry
-from crowdveil.service.store.releases import Account, StoredEffects, StoredRelease, outdated
+from crowdveil.service.store.releases import PollBudget, StoredEffects, StoredRelease, outdated
 
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0
@@ -124,7 +130,7 @@ def effects_with_progress(request: HostRequest) -> Response:
     return _with_progress(request, "made effects", _effects)
 
 
-def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
+def _release(request: HostRequest, tell: CountCallback | None) -> StoredRelease:
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
     with _one_at_a_time(request, poll) as spent:
@@ -134,7 +140,7 @@ def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
     return made
 
 
-def _effects(request: HostRequest, tell: Tell | None) -> StoredEffects:
+def _effects(request: HostRequest, tell: CountCallback | None) -> StoredEffects:
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
     with _one_at_a_time(request, poll) as spent:
@@ -164,7 +170,7 @@ def _path(made: StoredRelease | StoredEffects) -> str:
 
 
 def _with_progress(
-    request: HostRequest, action: str, make: Callable[[HostRequest, Tell], StoredRelease | StoredEffects]
+    request: HostRequest, action: str, make: Callable[[HostRequest, CountCallback], StoredRelease | StoredEffects]
 ) -> Response:
     """Make a release or effects in a thread, and send a line of JSON for each step and one for the end.
 
@@ -295,7 +301,7 @@ def compare_page(request: HostRequest) -> Response:
         first=(first, one),
         second=(second, other),
         rows=compare(one, other),
-        places=max(decimals(readings(one)), decimals(readings(other))),
+        places=max(decimals(feature_estimates(one)), decimals(feature_estimates(other))),
     )
 
 
@@ -402,14 +408,14 @@ def _poll(request: HostRequest, stored: StoredRelease) -> HostedPoll:
 def _stored(request: HostRequest, id: str) -> StoredRelease:
     found = request.store.releases.get(id)
     if found is None:
-        raise Missing(f"there is no release {id!r}: see the list of a poll's releases")
+        raise NotFound(f"there is no release {id!r}: see the list of a poll's releases")
     return found
 
 
 def _stored_effects(request: HostRequest) -> StoredEffects:
     found = request.store.effects.get(request.path("effects"))
     if found is None:
-        raise Missing(f"there are no effects {request.path('effects')!r}: see the list of a poll's releases")
+        raise NotFound(f"there are no effects {request.path('effects')!r}: see the list of a poll's releases")
     return found
 
 
@@ -421,6 +427,6 @@ def _epsilon(request: HostRequest, poll: HostedPoll) -> Epsilon | None:
     return None if poll.distributed else Epsilon(request.form.get("epsilon", "").strip())
 
 
-def _spent_so_far(account: Account | None) -> str:
+def _spent_so_far(account: PollBudget | None) -> str:
     """Return the amount spent so far, which shows whether a form is outdated."""
     return "" if account is None else str(account.spent)

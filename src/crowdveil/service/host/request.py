@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.pages.reading import one_line, signed
+from crowdveil.pages.feature_estimates import one_line, signed
 from crowdveil.service.public.pictures import track
 from crowdveil.service.server import Attempts, client_address
 from crowdveil.service.store.hosts import LogEntry, Role
@@ -72,7 +72,7 @@ class HostPages:
     """Lock so that this process makes one release at a time: each may hold a whole crowd in memory."""
 
 
-class Missing(CrowdveilError):
+class NotFound(CrowdveilError):
     """The page, poll or release does not exist."""
 
 
@@ -118,7 +118,7 @@ class HostRequest:
         """Return the status of the poll that the address names."""
         found = self.store.polls.get(self.path("poll"))
         if found is None:
-            raise Missing(f"there is no poll {self.path('poll')!r}: see the list of polls")
+            raise NotFound(f"there is no poll {self.path('poll')!r}: see the list of polls")
         return found
 
     def show(self, template: str, code: int = 200, **context: Any) -> Response:
@@ -184,7 +184,7 @@ def respond_with(pages: HostPages, page: Page) -> Callable[[Request], Awaitable[
             if http.method == "POST":
                 request = replace(request, form=await _form(http, request.secret))
             response = await run_in_threadpool(_act, request, page)
-        except Missing as error:
+        except NotFound as error:
             response = request.show("refused.html", 404, title="Not found", message=sentence(str(error)))
         except Forbidden as error:
             response = request.show("refused.html", 403, title="Not accepted", message=sentence(str(error)))

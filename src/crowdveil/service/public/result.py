@@ -14,14 +14,14 @@ from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
 from crowdveil.effect_release import Effect, Effects
+from crowdveil.pages.feature_estimates import decimals, feature_estimates, one_line, signed
 from crowdveil.pages.plain_words import attacker_odds
-from crowdveil.pages.reading import decimals, one_line, readings, signed
 from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.polls import Poll
 from crowdveil.protocol.questions import Texts, host_words
 from crowdveil.releases import Release
 from crowdveil.service.poll import HostedPoll
-from crowdveil.service.public.words import Words
+from crowdveil.service.public.words import PageWords
 from crowdveil.service.store.releases import StoredEffects
 from crowdveil.study.translations import Translation
 from crowdveil.study.translations import words as study_words
@@ -83,7 +83,7 @@ class Result:
         return ". ".join(clear) + "." if clear else self.question
 
 
-def read_result(release: Release, words: Words, added: Sequence[Translation] = ()) -> Result:
+def read_result(release: Release, words: PageWords, added: Sequence[Translation] = ()) -> Result:
     """Describe a release in words of a language."""
     said = study_words(release.study, words.language, added)
     respects = sorted(_respects(release, words, said), key=lambda row: (not row.known, -abs(row.at - 0.5)))
@@ -98,7 +98,7 @@ def read_result(release: Release, words: Words, added: Sequence[Translation] = (
     )
 
 
-def _respects(release: Release, words: Words, said: dict[str, dict[str, dict[str, str]]]) -> list[Respect]:
+def _respects(release: Release, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> list[Respect]:
     study = release.study
     lengths = (study.pole_steps @ study.factor_matrix).diagonal()
     margins = np.asarray(stated_margins(release, study.pole_steps), float)
@@ -119,7 +119,7 @@ def _respects(release: Release, words: Words, said: dict[str, dict[str, dict[str
     return found
 
 
-def spoken_factor(name: str, words: Words, said: dict[str, dict[str, dict[str, str]]]) -> tuple[str, str, str]:
+def spoken_factor(name: str, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> tuple[str, str, str]:
     """Return the title and the two poles of a factor in a language."""
     if name in said["factors"]:
         spoken = said["factors"][name]
@@ -131,7 +131,7 @@ def spoken_factor(name: str, words: Words, said: dict[str, dict[str, dict[str, s
 
 def _sentence(
     release: Release,
-    words: Words,
+    words: PageWords,
     poles: tuple[str, str],
     places: tuple[float, float, float],
     values: tuple[float, float, float],
@@ -153,7 +153,7 @@ def _sentence(
 
 
 def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> tuple[FeatureRow, ...]:
-    places = decimals(readings(release))
+    places = decimals(feature_estimates(release))
     rows = []
     for k in np.argsort(-release.parameter):
         feature = release.study.features[k]
@@ -165,7 +165,7 @@ def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> t
     return tuple(rows)
 
 
-def _alike(release: Release, words: Words) -> str | None:
+def _alike(release: Release, words: PageWords) -> str | None:
     found = release.reliability
     if found is None:
         return None
@@ -173,7 +173,7 @@ def _alike(release: Release, words: Words) -> str | None:
     return words("asked_twice", share=round(100 * found.share), **ends)
 
 
-def _promises(release: Release, words: Words) -> list[str]:
+def _promises(release: Release, words: PageWords) -> list[str]:
     guarantee = release.guarantee
     right = math.ceil(100 * attacker_odds(guarantee.epsilon.value))
     said = [
@@ -235,7 +235,7 @@ def newest_of_each(all_of_a_poll: Sequence[StoredEffects]) -> list[StoredEffects
     return sorted(found.values(), key=lambda one: one.read().effects.question or "")
 
 
-def read_effects(stored: StoredEffects, poll: HostedPoll, words: Words) -> EffectsInWords:
+def read_effects(stored: StoredEffects, poll: HostedPoll, words: PageWords) -> EffectsInWords:
     """Describe effects in words of a language."""
     release = stored.read()
     effects = effects_in_words(release.effects, poll, words.language)
@@ -273,7 +273,7 @@ def _notes(facts: Mapping[str, object]) -> list[str]:
     return [word for fact, word in kinds.items() if fact in facts]
 
 
-def _respect(effect: Effect, title: str, less: str, more: str, words: Words) -> Respect:
+def _respect(effect: Effect, title: str, less: str, more: str, words: PageWords) -> Respect:
     """Convert an effect, from -1 to 1, to the share of choices for the side with more."""
     at, low, high = ((1 + value) / 2 for value in (effect.estimate, effect.low, effect.high))
     low = min(low, at)
@@ -292,7 +292,7 @@ def _respect(effect: Effect, title: str, less: str, more: str, words: Words) -> 
     return Respect(title, less, more, True, at, low, high, sentence, words("row_range", **ends))
 
 
-def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words: Words) -> tuple[str, bool]:
+def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words: PageWords) -> tuple[str, bool]:
     """Return a sentence on whether groups differ in a factor, agree on a side, or neither is clear."""
     if len(tracks) < 2:
         return "", False

@@ -14,17 +14,17 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from crowdveil.pages.reading import one_line
-from crowdveil.protocol.polls import Entry, State
+from crowdveil.pages.feature_estimates import one_line
+from crowdveil.protocol.polls import EntryRule, PollState
 from crowdveil.protocol.voters_page import PREVIEW, SocialPreview, voters_page
 from crowdveil.releases import Release
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.pictures import effects_picture, invitation_picture, png_picture, svg_picture, track
 from crowdveil.service.public.result import Result, effects_in_words, newest_of_each, read_effects, read_result
-from crowdveil.service.public.words import Words, own_name, pick_language, words_of
+from crowdveil.service.public.words import PageWords, own_name, pick_language, words_of
 from crowdveil.service.server import content_security_policy
 from crowdveil.service.service import Service
-from crowdveil.service.static_files import REVALIDATE, Modules, compressible, static_route
+from crowdveil.service.static_files import REVALIDATE, PageModules, compressible, static_route
 from crowdveil.service.store.polls import OPENED, PollStatus
 from crowdveil.service.store.releases import StoredEffects, StoredRelease
 from crowdveil.study.translations import INTERFACE_LANGUAGES, languages
@@ -59,7 +59,7 @@ class PollCard:
     name: str
     title: str
     question: str
-    state: State
+    state: PollState
     joinable: bool
     voters_path: str
     result: Result | None
@@ -123,17 +123,17 @@ def _find(service: Service, poll: str, release: str) -> tuple[PollStatus, Stored
     return None if status is None or stored is None or stored.poll != poll else (status, stored)
 
 
-def _words(request: Request, offered: tuple[str, ...]) -> Words:
+def _words(request: Request, offered: tuple[str, ...]) -> PageWords:
     return words_of(
         pick_language(offered, request.query_params.get("lang"), request.headers.get("accept-language", ""))
     )
 
 
 def _joinable(status: PollStatus, service: Service) -> bool:
-    return status.state(service.today()) is State.OPEN and status.poll.entry is Entry.OPEN
+    return status.state(service.today()) is PollState.OPEN and status.poll.entry is EntryRule.OPEN
 
 
-def _card(service: Service, status: PollStatus, words: Words) -> PollCard:
+def _card(service: Service, status: PollStatus, words: PageWords) -> PollCard:
     poll = status.poll
     spoken = words_of(pick_language(languages(poll.study, poll.translations), words.language, ""))
     said = study_words(poll.study, spoken.language, poll.translations)
@@ -175,7 +175,7 @@ def _result_page(service: Service, request: Request, status: PollStatus, stored:
     )
 
 
-def _decider(poll: str, release: Release, words: Words, said: dict[str, object]) -> dict[str, object]:
+def _decider(poll: str, release: Release, words: PageWords, said: dict[str, object]) -> dict[str, object]:
     """Return the data with which the page's module builds a dilemma and asks the release."""
     needed = (*(key for key in words.said if key.startswith("decide_")), "add", "remove")
     return {
@@ -242,7 +242,7 @@ def public_origin(service: Service, request: Request) -> str:
 
 
 def _show(
-    service: Service, request: Request, words: Words, template: str, code: int = 200, **context: object
+    service: Service, request: Request, words: PageWords, template: str, code: int = 200, **context: object
 ) -> Response:
     shown = {
         "words": words,
@@ -299,7 +299,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
         return _plain_page("The API", _operations(app.openapi()))
 
     app.include_router(routes)
-    app.mount("/web", Modules(page, str(WEB)), "web")
+    app.mount("/web", PageModules(page, str(WEB)), "web")
 
 
 def _preview(poll: HostedPoll, origin: str) -> SocialPreview:

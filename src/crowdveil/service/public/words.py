@@ -15,7 +15,7 @@ _NARROW_SPACE = "\u202f"
 
 
 @dataclass(frozen=True)
-class Words:
+class PageWords:
     """The texts of the public pages in one language."""
 
     language: str
@@ -39,10 +39,10 @@ class Words:
         return f"{number:,}" if self.language == OWN_LANGUAGE else f"{number:,}".replace(",", _NARROW_SPACE)
 
 
-def words_of(language: str) -> Words:
+def words_of(language: str) -> PageWords:
     """Return the texts for a language, in English if there are none."""
     primary = language.partition("-")[0]
-    return Words(language, _file(primary if primary in INTERFACE_LANGUAGES else OWN_LANGUAGE))
+    return PageWords(language, _file(primary if primary in INTERFACE_LANGUAGES else OWN_LANGUAGE))
 
 
 def own_name(language: str) -> str:

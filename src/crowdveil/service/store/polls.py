@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Amount
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.relay import new_private_key
 from crowdveil.service.poll import HostedPoll, poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
@@ -82,7 +82,7 @@ class PollStatus:
         """The id of the release that decisions use."""
         return self.marked_release or self.latest_release
 
-    def state(self, today: date) -> State:
+    def state(self, today: date) -> PollState:
         """Return whether submissions are accepted today."""
         return self.poll.state(today, self.closed_by_host, self.participants, self.pilot)
 

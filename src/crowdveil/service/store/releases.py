@@ -65,7 +65,7 @@ class StoredCharge:
 
 
 @dataclass(frozen=True)
-class Account:
+class PollBudget:
     """A poll's budget of epsilon, and how it was spent."""
 
     budget: Amount
@@ -194,7 +194,7 @@ class Releases:
             rows = connection.execute(asked if poll is None else asked.where(schema.release.c.poll == poll)).all()
         return [StoredRelease(*row) for row in rows]
 
-    def account(self, poll: str) -> Account | None:
+    def account(self, poll: str) -> PollBudget | None:
         """Return the account of a central poll; None for a distributed one, where nothing is ever charged."""
         with self.database.reading() as connection:
             row = connection.execute(_balance(poll)).one_or_none()
@@ -211,7 +211,7 @@ class Releases:
             )
             for e in entries
         )
-        return Account(Amount(row.budget_micro), Amount(row.spent_micro), tuple(charges))
+        return PollBudget(Amount(row.budget_micro), Amount(row.spent_micro), tuple(charges))
 
 
 def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:

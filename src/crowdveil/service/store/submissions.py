@@ -18,9 +18,9 @@ from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.columns import Categories, dilemmas_between
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.polls import EntryRule, PollState
 from crowdveil.protocol.questions import Answer
-from crowdveil.protocol.submission import Status, new_token, report_id, split_repeat
+from crowdveil.protocol.submission import SubmissionStatus, new_token, report_id, split_repeat
 from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import ROWS_AT_ONCE, Database, insert_into, rows_among, rows_at_once
@@ -34,7 +34,7 @@ _CODES = {"left": 1, "right": -1, "neither": 0}
 
 R = TypeVar("R")
 """The row of a submission, or of a sealed report."""
-Outcome = Status | Reason
+Outcome = SubmissionStatus | Reason
 """The outcome of a submission: it is stored, or was refused for a reason."""
 Refusals = Mapping[tuple[str, str], int]
 """(poll, reason) -> number of refusals."""
@@ -159,20 +159,20 @@ class Submissions:
             self.database.forget_deleted()
         return bool(deleted)
 
-    def check(self, name: str, id: str) -> Status | Reason | None:
+    def check(self, name: str, id: str) -> SubmissionStatus | Reason | None:
         """Return the outcome that a submission with this report id would have; None if nothing is known against it."""
         poll = self.polls.known(name)
         among = {"poll_id": name, "ids": [id]}
         with self.database.reading() as connection:
             if connection.execute(_STORED[poll.distributed], among).first() is not None:
-                return Status.ALREADY_STORED
-            if poll.entry is Entry.LINKS and connection.scalar(_INVITED, among) is None:
+                return SubmissionStatus.ALREADY_STORED
+            if poll.entry is EntryRule.LINKS and connection.scalar(_INVITED, among) is None:
                 return Reason.UNKNOWN_BALLOT
             return None if connection.scalar(_BARRED, among) is None else Reason.WITHDRAWN
 
     def create_links(self, name: str, number: int) -> list[str]:
         """Create tokens for a poll with links, and return them only here: only their ids are stored."""
-        if self.polls.known(name).entry is not Entry.LINKS:
+        if self.polls.known(name).entry is not EntryRule.LINKS:
             raise CrowdveilError(f"poll {name!r} takes no links: make one with entry = 'links'")
         if (relay := self.polls.known(name).relay) is not None:
             raise CrowdveilError(f"the links of poll {name!r} are made by its relay, {relay.url}, and not by its host")
@@ -268,22 +268,22 @@ def _put(
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {id: (content, about) for id, content, about in connection.execute(_STORED[poll.distributed], among)}
     barred = frozenset(connection.scalars(_BARRED, among))
-    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is Entry.LINKS else among["ids"])
+    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is EntryRule.LINKS else among["ids"])
     outcomes: list[Outcome] = []
     new: list[SubmissionRow] = []
     for row in rows:
         state = poll.state(today, locked.closed, locked.participants + len(new), locked.pilot)
         if row.id in stored:
             same = stored[row.id] == (row.content, row.about)
-            outcomes.append(Status.ALREADY_STORED if same else Reason.DIFFERENT_REPORT)
+            outcomes.append(SubmissionStatus.ALREADY_STORED if same else Reason.DIFFERENT_REPORT)
         elif row.id not in invited:
             outcomes.append(Reason.UNKNOWN_BALLOT)
         elif row.id in barred:
             outcomes.append(Reason.WITHDRAWN)
-        elif state is not State.OPEN:
+        elif state is not PollState.OPEN:
             outcomes.append(Reason(state.value))
         else:
-            outcomes.append(Status.STORED)
+            outcomes.append(SubmissionStatus.STORED)
             stored[row.id] = (row.content, row.about)
             new.append(row)
     if new:

@@ -7,19 +7,26 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from crowdveil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
+from crowdveil.pages.feature_estimates import (
+    FeatureEstimate,
+    PreferenceSign,
+    decimals,
+    feature_estimates,
+    one_line,
+    signed,
+)
 from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 
 
-def test_readings_are_sorted_and_keep_their_error_bars(make_release: Callable[..., Release]) -> None:
+def test_features_are_sorted_and_keep_their_error_bars(make_release: Callable[..., Release]) -> None:
     study = load_study("kidney")
     values = np.array([0.1, 0.5, -0.3, 0.0, 0.2])
     variances = np.diag([1.0, 4.0, 9.0, 16.0, 25.0]) / 1e4
     release = make_release(study=study, parameter=values, noise=EmpiricalNormal(tuple(map(tuple, variances.tolist()))))
-    found = readings(release)
+    found = feature_estimates(release)
     labels = [study.features[k].label for k in (1, 4, 0, 3, 2)]
     assert [r.label for r in found] == labels
     assert [r.value for r in found] == [0.5, 0.2, 0.1, 0.0, -0.3]
@@ -29,11 +36,16 @@ def test_readings_are_sorted_and_keep_their_error_bars(make_release: Callable[..
 
 
 @pytest.mark.parametrize(
-    ("value", "error_bar", "lean"),
-    [(0.2, 0.1, Lean.MORE), (-0.2, 0.1, Lean.LESS), (0.1, 0.1, Lean.UNCLEAR), (-0.05, 0.1, Lean.UNCLEAR)],
+    ("value", "error_bar", "sign"),
+    [
+        (0.2, 0.1, PreferenceSign.MORE),
+        (-0.2, 0.1, PreferenceSign.LESS),
+        (0.1, 0.1, PreferenceSign.UNCLEAR),
+        (-0.05, 0.1, PreferenceSign.UNCLEAR),
+    ],
 )
-def test_a_bar_that_reaches_zero_is_unclear(value: float, error_bar: float, lean: Lean) -> None:
-    assert Reading("x", value, error_bar).lean is lean
+def test_a_bar_that_reaches_zero_is_unclear(value: float, error_bar: float, sign: PreferenceSign) -> None:
+    assert FeatureEstimate("x", value, error_bar).sign is sign
 
 
 def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Callable[..., Release]) -> None:
@@ -43,8 +55,8 @@ def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Calla
     none = np.zeros((5, 5))
     society = make_release(study=study, parameter=values)
     unknown = Uncertainty(np.eye(5), np.zeros((5, 0)), values, np.diag([0.1] * 5), values, none, np.zeros(5))
-    assert [r.share for r in readings(society)] == [None] * 5
-    shares = [r.share for r in readings(replace(society, unknown=unknown))]
+    assert [r.share for r in feature_estimates(society)] == [None] * 5
+    shares = [r.share for r in feature_estimates(replace(society, unknown=unknown))]
     assert shares == pytest.approx([NormalDist().cdf(value / np.sqrt(1.1)) for value in values])
 
 
@@ -52,7 +64,7 @@ def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Calla
     ("bars", "places"), [((0.057, 0.2), 3), ((0.0057,), 4), ((5.2,), 1), ((16.0, 20.0), 0), ((0.0,), 3), ((0.1,), 2)]
 )
 def test_decimals_show_two_digits_of_the_smallest_bar(bars: tuple[float, ...], places: int) -> None:
-    assert decimals([Reading("x", 1.0, bar) for bar in bars]) == places
+    assert decimals([FeatureEstimate("x", 1.0, bar) for bar in bars]) == places
 
 
 def test_signed_numbers() -> None:

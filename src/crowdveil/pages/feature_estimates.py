@@ -22,8 +22,8 @@ from crowdveil.releases import Release
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
-class Lean(StrEnum):
-    """The crowd's lean on a feature, as far as it can be determined."""
+class PreferenceSign(StrEnum):
+    """The sign of the crowd's preference on a feature, as far as it can be determined."""
 
     MORE = "more"
     LESS = "less"
@@ -31,7 +31,7 @@ class Lean(StrEnum):
 
 
 @dataclass(frozen=True)
-class Reading:
+class FeatureEstimate:
     """One feature of a release."""
 
     label: str
@@ -41,28 +41,28 @@ class Reading:
     """Share of voters who pick the alternative with one unit more, all else equal; None for a society."""
 
     @property
-    def lean(self) -> Lean:
+    def sign(self) -> PreferenceSign:
         """The sign of the value, unless its error bar reaches zero."""
         if not abs(self.value) > self.error_bar:
-            return Lean.UNCLEAR
-        return Lean.MORE if self.value > 0 else Lean.LESS
+            return PreferenceSign.UNCLEAR
+        return PreferenceSign.MORE if self.value > 0 else PreferenceSign.LESS
 
 
-def readings(release: Release) -> tuple[Reading, ...]:
+def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:
     """Return the features of a release, from the most preferred to the least."""
     shares: list[float | None] = [None] * release.study.dimension
     if release.unknown is not None:
         shares = ndtr(stated_margins(release, np.eye(release.study.dimension))).tolist()
     found = (
-        Reading(one_line(feature.label), float(value), float(error_bar), share)
+        FeatureEstimate(one_line(feature.label), float(value), float(error_bar), share)
         for feature, value, error_bar, share in zip(
             release.study.features, release.parameter, release.error_bars, shares, strict=True
         )
     )
-    return tuple(sorted(found, key=lambda reading: -reading.value))
+    return tuple(sorted(found, key=lambda estimate: -estimate.value))
 
 
-def decimals(shown: Iterable[Reading]) -> int:
+def decimals(shown: Iterable[FeatureEstimate]) -> int:
     """Return how many decimals to show: two digits of the smallest error bar; more would be digits of noise."""
     smallest = min((r.error_bar for r in shown if r.error_bar > 0), default=0.01)
     return min(max(1 - math.floor(math.log10(smallest)), 0), 9)
@@ -156,17 +156,17 @@ def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float =
     )
 
 
-def finding_sentences(shown: Sequence[Reading], places: int) -> list[str]:
+def finding_sentences(shown: Sequence[FeatureEstimate], places: int) -> list[str]:
     """Summarise what stands out in a release, and how much of it cannot be told from zero."""
-    clear = [r for r in shown if r.lean is not Lean.UNCLEAR]
+    clear = [r for r in shown if r.sign is not PreferenceSign.UNCLEAR]
     if not clear:
         return [
             f"None of the {len(shown)} features can be told from zero: with this many voters and this epsilon, the "
             "release does not show which of them the crowd heeds."
         ]
     sentences = [f"{len(clear)} of {len(shown)} features can be told from zero."]
-    liked = [r for r in clear if r.lean is Lean.MORE][:3]
-    disliked = [r for r in reversed(clear) if r.lean is Lean.LESS][:3]
+    liked = [r for r in clear if r.sign is PreferenceSign.MORE][:3]
+    disliked = [r for r in reversed(clear) if r.sign is PreferenceSign.LESS][:3]
     if liked:
         sentences.append(f"What speaks most for an alternative: {_listed(liked, places)}.")
     if disliked:
@@ -174,5 +174,5 @@ def finding_sentences(shown: Sequence[Reading], places: int) -> list[str]:
     return sentences
 
 
-def _listed(shown: Sequence[Reading], places: int) -> str:
+def _listed(shown: Sequence[FeatureEstimate], places: int) -> str:
     return ", ".join(f"“{r.label}” ({signed(r.value, places)})" for r in shown)

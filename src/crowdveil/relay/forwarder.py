@@ -1,4 +1,4 @@
-"""The courier: it asks the host for the state of its polls, and hands over the batches that are due.
+"""The forwarder: it asks the host for the state of its polls, and hands over the batches that are due.
 
 It sends a batch, the same reports under the same id, until the host has acknowledged it, and then erases it. If either
 side interrupts this, the next round repeats it: the host accepts a batch only once.
@@ -15,7 +15,7 @@ from urllib.parse import quote
 from crowdveil.client.client import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import read_poll
-from crowdveil.protocol.polls import State
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.relay import SEALED_TYPE, Acknowledgement, Batch
 from crowdveil.relay.store import RelayedPoll, RelayStore
 
@@ -23,8 +23,8 @@ LOG = logging.getLogger("crowdveil.relay")
 
 
 @dataclass(frozen=True)
-class Courier:
-    """The courier between one relay and one host."""
+class Forwarder:
+    """The forwarder between one relay and one host."""
 
     store: RelayStore
     host: Connection
@@ -64,7 +64,7 @@ class Courier:
             return False
         poll = read_poll(described)
         self.store.adopt(RelayedPoll.of(poll, described))
-        closed = described["state"] == State.CLOSED.value
+        closed = described["state"] == PollState.CLOSED.value
         if self.store.status(poll.name).closed_by_host is not closed:
             self.store.set_closed(poll.name, closed)
             if closed:
