@@ -258,7 +258,8 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     assert unknown is not None
     if _too_few(unknown):
         return 0.0, 0.0
-    margin, even = unknown.margin(difference), third.even_margin
+    margin = unknown.margin(difference)
+    even = third.even_margin
     bound = unknown.bias_bound(difference) + unknown.size_bound(difference)
     slack = third.even_slope * third.deviation
     wider = math.hypot(slack, unknown.sampling_deviation(difference))

@@ -431,7 +431,8 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
 def _check_relayed(release: Release) -> None:
     """Recompute the promise of a relay's batches, and refuse one that is not about this release."""
     try:
-        promise, guarantee = release.relayed, release.guarantee
+        promise = release.relayed
+        guarantee = release.guarantee
     except (KeyError, TypeError, ValueError) as error:
         raise CrowdveilError(f"what it says about its relay cannot be read: {type(error).__name__} {error}") from None
     if promise is not None and (promise.local, sum(promise.batches)) != (guarantee.epsilon, guarantee.voters):

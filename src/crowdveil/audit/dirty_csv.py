@@ -83,7 +83,8 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
     If a row of several lines does not have as many cells as the header, or is too long, only its first line is the row.
     """
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
-    at, columns = 0, 0
+    at = 0
+    columns = 0
     while at < len(lines):
         reader = csv.reader(lines[at:])
         cells = next(reader)

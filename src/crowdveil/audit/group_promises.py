@@ -166,14 +166,16 @@ def _crowd(left: bool, others: bool) -> Ballots:
     records = np.full((1, 2), 9.0 if left else -9.0)
     codes = [0 if left else 1]
     if others:
-        records, codes = np.concatenate([records, [[1.0, -1.0], [-1.0, 0.5]]]), [*codes, 0, 1]
+        records = np.concatenate([records, [[1.0, -1.0], [-1.0, 0.5]]])
+        codes = [*codes, 0, 1]
     made = Ballots.from_differences(_STUDY, np.arange(len(codes) + 1), records)
     return replace(made, about={"team": Categories(_GROUPING.labels, np.array(codes, CODE))})
 
 
 def _measured(epsilon: Epsilon, left: bool) -> list[Measurement]:
     """Measure the first step of each group."""
-    made, ballots = GroupScores(_GROUPING), _crowd(left, others=True)
+    made = GroupScores(_GROUPING)
+    ballots = _crowd(left, others=True)
     groups = [NoisyGroup(label, (code,), _COUNTED, 1.0) for code, label in enumerate(_GROUPING.labels)]
     return [made.scores(group, ballots, _SETTINGS, split(epsilon)[1]) for group in groups]
 
@@ -203,7 +205,8 @@ class GroupScoresPromise(PureEpsilonSubject):
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Draw the outputs for one of the two crowds again and again."""
-        exact, made = self._exact(left), GroupScores(_GROUPING)
+        exact = self._exact(left)
+        made = GroupScores(_GROUPING)
         counted = made.draw(self.noise, split(self.epsilon)[0], draws)
         drawn = [request.draw(self.noise, draws) for request in _requests(self.epsilon, left)]
         return exact + np.hstack([counted if self.counts_hidden else 0 * counted, *drawn])

@@ -192,7 +192,8 @@ def _chi_square(drawn: IntArray, law: dict[int, float]) -> float:
     expected = np.array(list(cells.values()))
     rest = len(drawn) - float(expected.sum())
     if rest >= _FEWEST:
-        observed, expected = np.append(observed, len(drawn) - observed.sum()), np.append(expected, rest)
+        observed = np.append(observed, len(drawn) - observed.sum())
+        expected = np.append(expected, rest)
     return float(chdtrc(len(expected) - 1, float(np.sum((observed - expected) ** 2 / expected))))
 
 

@@ -69,7 +69,8 @@ def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], ou
 
 def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[PartFile]:
     """Write a ballot file for each level of a question, except for levels that nobody has."""
-    known, folder = levels_of(source, question), Path(folder)
+    known = levels_of(source, question)
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     held = np.zeros(len(known), np.int64)
     for batch in source.batches():

@@ -198,7 +198,8 @@ def _relayed(made: Comparison) -> Table:
     rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
     for contender in made.shown:
         if contender.relayed is not None:
-            promise, entry = contender.relayed, contender.entry
+            promise = contender.relayed
+            entry = contender.entry
             rows.add(
                 entry.mechanism,
                 f"{promise.epsilon:.3f}, delta {promise.delta:g}",

@@ -51,7 +51,8 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
 
 def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
     """Build the page of a poll from the title and question in its description."""
-    study, origin = described["study"], origin_of(served)
+    study = described["study"]
+    origin = origin_of(served)
     if origin is None:
         return voters_page().html()
     languages = tuple(described["languages"])

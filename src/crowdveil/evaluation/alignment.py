@@ -361,7 +361,8 @@ def _figure(alignment: Alignment) -> Plot:
     models = alignment.models
     factors = alignment.models[0].factors
     shown = models[: len(STYLES)]
-    ranking, rows = 1.3 + 0.3 * len(models), 1.4 + 0.2 * len(factors) * (1 + len(shown))
+    ranking = 1.3 + 0.3 * len(models)
+    rows = 1.4 + 0.2 * len(factors) * (1 + len(shown))
     figure = Plot(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")
     axes = figure.subplot_mosaic([["ranking", "ranking"], ["effects", "preferences"]], height_ratios=(ranking, rows))
     _ranking(axes["ranking"], models)

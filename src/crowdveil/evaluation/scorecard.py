@@ -102,7 +102,9 @@ class ThirdAnswer:
     share: float
     """Share of choices that were neither."""
     tau: float
+    """The released threshold."""
     exact_tau: float
+    """The threshold that fits these ballots best."""
 
 
 @dataclass(frozen=True)

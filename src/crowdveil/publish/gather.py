@@ -362,7 +362,9 @@ def _differences(
             first = one.effects[k]
             second = other.effects[k]
             gap = first.estimate - second.estimate
-            low, high, p_value = -2.0, 2.0, 1.0
+            low = -2.0
+            high = 2.0
+            p_value = 1.0
             if first.known and second.known and first.standard_error is not None and second.standard_error is not None:
                 shared = float(together[g, h] / np.sqrt(together[g, g] * together[h, h]))
                 square = first.standard_error**2 + second.standard_error**2

@@ -65,7 +65,8 @@ def preferred(release: Release, dilemmas: FloatArray) -> FloatArray:
 def mean_reach(release: Release, dilemmas: FloatArray, sides: FloatArray | SmallIntArray) -> float:
     """Return the largest error, at 95 %, of the mean of sides times ``preferred``, from all uncertainty."""
     unknown = _unknown(release)
-    margins, (tau, deviation) = dilemmas @ _center(release), _threshold(release)
+    margins = dilemmas @ _center(release)
+    tau, deviation = _threshold(release)
     near, far = _density(margins - tau), _density(margins + tau)
     gradient = (sides * (near + far)) @ dilemmas / len(sides)
     reach = unknown.half_width(gradient, release.noise.half_width(gradient, ERROR_BAR), ERROR_BAR, left_out=True)

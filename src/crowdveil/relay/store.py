@@ -64,7 +64,8 @@ class RelayedPoll:
     @classmethod
     def of(cls, poll: Poll, described: Mapping[str, Any]) -> RelayedPoll:
         """Return the terms that a relay needs, from a poll and its host's description."""
-        opens_on, quota = described["relay"]["opens_on"], described["relay"]["quota"]
+        opens_on = described["relay"]["opens_on"]
+        quota = described["relay"]["quota"]
         opening = OpeningRules(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
         return cls(configuration_of(poll), poll.entry, opening, relayed_promise(poll).epsilon)
 
@@ -281,7 +282,8 @@ class RelayStore:
 
     def erase(self, name: str, acknowledged: Acknowledgement) -> None:
         """Erase an acknowledged batch, including journals. Only the use of its tokens in some batch stays on record."""
-        sealed, table = schema.sealed, schema.batch
+        sealed = schema.sealed
+        table = schema.batch
         of_batch = sealed.c.poll == name, sealed.c.batch == acknowledged.batch
         with self.database.writing() as connection:
             _lock(connection, name)
@@ -312,7 +314,8 @@ def _put(
     connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: Callable[[], date]
 ) -> list[Outcome]:
     """Store the acceptable reports of one poll, inside a transaction that locks it."""
-    locked, day = _lock(connection, poll.name), today()
+    locked = _lock(connection, poll.name)
+    day = today()
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {row.id: bytes(row.body) for row in connection.execute(_STORED, among)}
     spent = {row.id: row.withdrawn for row in connection.execute(_SPENT, among)}

@@ -322,7 +322,8 @@ def _relay(data: Mapping[str, Any], where: str) -> RelayTerms | None:
             f"{where}: give batch = ..., the minimum number of reports that the relay hands over; it has no default, "
             f"because the promise depends on it (`crowdveil plan relay` proposes one); got {data.get('batch')!r}"
         )
-    delta, honest = number(data, "delta", where, DEFAULT_DELTA), number(data, "honest", where, DEFAULT_HONEST)
+    delta = number(data, "delta", where, DEFAULT_DELTA)
+    honest = number(data, "honest", where, DEFAULT_HONEST)
     return RelayTerms(url.rstrip("/"), data["batch"], delta, honest)
 
 

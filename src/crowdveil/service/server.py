@@ -329,7 +329,9 @@ class Buckets:
     """A token bucket for each address: it fills at a steady rate, and each request takes one token."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second, self._size, self._clock = per_minute / 60, float(per_minute), clock
+        self._per_second = per_minute / 60
+        self._size = float(per_minute)
+        self._clock = clock
         self._key = secrets.token_bytes(32)
         self._levels: dict[bytes, tuple[float, float]] = {}
         """Hashed address -> (tokens, time of that count)."""

@@ -191,7 +191,8 @@ def _write_rows(
             apart = faults[i] == LayoutFault.APART
             if wrong_order and not apart:
                 continue
-            dilemma, voter = first_voter * per_voter + i, first_voter + i // per_voter
+            dilemma = first_voter * per_voter + i
+            voter = first_voter + i // per_voter
             if not wrong_order:
                 repeats = 2 if faults[i] == LayoutFault.REPEATED else 1
                 for _ in range(repeats):

@@ -150,7 +150,8 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     alike = None
     if mapping.repeat is not None:
         alike = _alike(records, counts)
-        records, counts = records.filter(~pl.col("repeat")), counts - 1
+        records = records.filter(~pl.col("repeat"))
+        counts = counts - 1
     left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
     dilemmas = dilemmas_between(mapping.study, left, right)
     notes = equal_alternatives_note(int((dilemmas == 0).all(axis=1).sum()), len(dilemmas))

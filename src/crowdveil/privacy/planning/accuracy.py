@@ -185,7 +185,8 @@ def compare_repeated(
     reach = 2 * norm_bound / voters
     # Each coordinate stays below its own bound with this probability, so that all of them do with 95 %.
     each = CONFIDENCE ** (1 / features)
-    scale, sigma = reach * releases / epsilon, reach / math.sqrt(2 * rho / releases)
+    scale = reach * releases / epsilon
+    sigma = reach / math.sqrt(2 * rho / releases)
     laplace = ErrorBars(
         epsilon / releases, math.sqrt(2) * scale, -scale * math.log1p(-CONFIDENCE), -scale * math.log1p(-each)
     )

@@ -202,7 +202,8 @@ class _CrowdErrors:
     @cached_property
     def doubts(self) -> FloatArray:
         """The expected bound along every axis: a fraction of the preference there, which is about normal."""
-        k, left_out = self.crowd.design.directions, self.crowd.design.rest.shape[1]
+        k = self.crowd.design.directions
+        left_out = self.crowd.design.rest.shape[1]
         sizes = np.repeat([self.crowd.deviation, rest_deviation(left_out)], [k, left_out])
         fraction = self.errors.doubt * math.sqrt(2 / math.pi)
         return np.asarray(fraction * np.sqrt(np.diag(self.noise) + sizes**2), np.float64)
@@ -210,7 +211,8 @@ class _CrowdErrors:
     @cached_property
     def turned(self) -> float:
         """The typical bound on the length of an error of any direction."""
-        k, left_out = self.crowd.design.directions, self.crowd.design.rest.shape[1]
+        k = self.crowd.design.directions
+        left_out = self.crowd.design.rest.shape[1]
         way = (self.first_look or 0.0) + (_FIRST_DOUBT * self.crowd.deviation) ** 2
         rest = left_out * rest_deviation(left_out) ** 2 if self.errors.rest_known else 0.0
         turn = self.errors.turn * self.crowd.deviation * math.sqrt(k)
@@ -235,7 +237,8 @@ def _expected_errors(name: str, study: Study, voters: int, records: int, epsilon
 def _bars(study: Study, errors: _CrowdErrors) -> dict[str, float | None]:
     """Return the expected bar of each factor, or None if it spans all possible values."""
     crowd = errors.crowd
-    k, basis = crowd.design.directions, crowd.design.basis
+    k = crowd.design.directions
+    basis = crowd.design.basis
     unknown = uncertainty_along(
         crowd.design,
         mean=np.zeros(k),

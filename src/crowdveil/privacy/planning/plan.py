@@ -149,7 +149,8 @@ def _least(name: str, foretell: Callable[[int], Forecast], low: int, high: int, 
     while number - failed > 1:
         middle = (number + failed) // 2
         if goal.reached(tried := foretell(middle)):
-            best, number = tried, middle
+            best = tried
+            number = middle
         else:
             failed = middle
     return best

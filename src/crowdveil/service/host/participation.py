@@ -233,7 +233,8 @@ def _drawn(days: Sequence[Day], width: float) -> str:
     bar = min(step * 0.8, 48.0)
     parts = [_scale(highest, width)]
     for place, one in enumerate(days):
-        x, top = LEFT + (place + 0.5) * step - bar / 2, HEIGHT - BOTTOM
+        x = LEFT + (place + 0.5) * step - bar / 2
+        top = HEIGHT - BOTTOM
         for level, count in enumerate(one.counts):
             height = count / highest * (HEIGHT - TOP - BOTTOM)
             top -= height
@@ -330,7 +331,8 @@ def attention_tally(poll: HostedPoll, counted: Iterable[tuple[Mapping[str, Answe
 
 def _tally(question: Question, combinations: CountedAnswers, epsilon: Epsilon | None) -> QuestionTally:
     said = [(about[question.id], times) for about, times in combinations if question.id in about]
-    title, answered = host_words(question.text), sum(times for _, times in said)
+    title = host_words(question.text)
+    answered = sum(times for _, times in said)
     if question.kind is QuestionKind.TEXT:
         return QuestionTally(title, answered, (), words=True)
     if question.kind is QuestionKind.SEVERAL:
@@ -345,7 +347,8 @@ def _tally(question: Question, combinations: CountedAnswers, epsilon: Epsilon | 
         if len(names) > MOST_ROWS:
             return QuestionTally(title, answered, (), mean)
     else:
-        mean, names = None, [host_words(option.text) for option in question.options]
+        mean = None
+        names = [host_words(option.text) for option in question.options]
     return QuestionTally(title, answered, tuple(zip(names, corrected_shares(reported, epsilon), strict=True)), mean)
 
 

@@ -150,7 +150,8 @@ def form_of_questions(questions: Sequence[Mapping[str, Any]]) -> Fields:
     """Return the fields of these questions."""
     fields: Fields = {}
     for k, question in enumerate(questions):
-        kind, row = question.get("kind", QuestionKind.SINGLE.value), f"q{k}_"
+        kind = question.get("kind", QuestionKind.SINGLE.value)
+        row = f"q{k}_"
         fields |= {f"{row}kind": kind, f"{row}text": question["text"].get(OWN_LANGUAGE, "")}
         fields |= {f"{row}{part}": str(question[part]) for part in ("low", "high", "step") if part in question}
         if question.get("required"):
@@ -178,8 +179,10 @@ def without_ids(questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _question(given: Mapping[str, str], k: int) -> dict[str, Any] | None:
-    row, place = f"q{k}_", f"question {k + 1}"
-    text, answers = given.get(f"{row}text", ""), lines(given.get(f"{row}options", ""))
+    row = f"q{k}_"
+    place = f"question {k + 1}"
+    text = given.get(f"{row}text", "")
+    answers = lines(given.get(f"{row}options", ""))
     if not text and not answers:
         return None
     kind = given.get(f"{row}kind") or QuestionKind.SINGLE.value

@@ -85,7 +85,8 @@ def study_of_form(given: Mapping[str, str]) -> str | dict[str, Any]:
     rows = [_feature(given, k) for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
     if not rows:
         raise CrowdveilError("a study of your own needs a fact in which outcomes differ, with its values")
-    features, categories = [r for r in rows if "low" in r], [r for r in rows if "low" not in r]
+    features = [r for r in rows if "low" in r]
+    categories = [r for r in rows if "low" not in r]
     return {
         "name": slug(given["own_title"]),
         "title": given["own_title"],
@@ -173,7 +174,8 @@ def form_of_translations(translations: Sequence[Mapping[str, Any]], study: Any) 
     levels = {f"{one['name']}-{level}" for one in study.get("categories", []) for level in one["levels"]}
     numbers = [one["name"] for one in study.get("features", []) if one["name"] not in levels]
     for said in translations:
-        start, features = f"t_{said['language']}_", said["features"]
+        start = f"t_{said['language']}_"
+        features = said["features"]
         fields |= {f"{start}title": said["title"], f"{start}question": said["question"]}
         fields |= {f"{start}f{k}_label": features[name]["label"] for k, name in enumerate(numbers)}
         for k, category in enumerate(study.get("categories", []), len(numbers)):

@@ -47,7 +47,9 @@ def _track(respect: Respect, direction: str) -> str:
 
 def svg_picture(result: Result, direction: str, foot: str) -> str:
     """Draw all respects as one self-contained file, in the page's language."""
-    width, row, top = 720, 62, 96
+    width = 720
+    row = 62
+    top = 96
     height = top + row * len(result.respects) + 40
     start, end = (24, width - 24) if direction == "ltr" else (width - 24, 24)
     parts = [

@@ -111,7 +111,9 @@ def _respects(release: Release, words: PageWords, said: dict[str, dict[str, dict
     found = []
     for k, factor in enumerate(study.factors):
         title, less, more = spoken_factor(factor.name, words, said)
-        at, low, high = float(places[k]), float(min(bands[k, 0], places[k])), float(max(bands[k, 1], places[k]))
+        at = float(places[k])
+        low = float(min(bands[k, 0], places[k]))
+        high = float(max(bands[k, 1], places[k]))
         known = bool(release.known[k])
         values = (float(margins[k]), float(ends[k, 0]), float(ends[k, 1]))
         sentence, band = _sentence(release, words, (less, more), (at, low, high), values, known)
@@ -143,7 +145,8 @@ def _sentence(
     if release.unknown is None:
         value, low, high = (signed(number, 2) for number in values)
         return words("row_value", value=value, low=low, high=high), ""
-    (less, more), (at, low_end, high_end) = poles, places
+    less, more = poles
+    at, low_end, high_end = places
     if at < 0.5:
         less, more, at, low_end, high_end = more, less, 1 - at, 1 - high_end, 1 - low_end
     ends = {"low": math.floor(100 * low_end), "high": math.ceil(100 * high_end)}

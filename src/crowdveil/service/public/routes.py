@@ -119,7 +119,8 @@ def public_routes(service: Service) -> APIRouter:
 
 
 def _find(service: Service, poll: str, release: str) -> tuple[PollStatus, StoredRelease] | None:
-    status, stored = service.store.polls.get(poll), service.store.releases.get(release)
+    status = service.store.polls.get(poll)
+    stored = service.store.releases.get(release)
     return None if status is None or stored is None or stored.poll != poll else (status, stored)
 
 

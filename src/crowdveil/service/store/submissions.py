@@ -247,7 +247,8 @@ class Submissions:
         Leave out voters who failed an attention check if the poll declared this rule before it opened. The rule uses
         only answers to about-you questions, so it selects the same voters for neighbours, who differ in choices.
         """
-        poll, parts = self.polls.known(name), []
+        poll = self.polls.known(name)
+        parts = []
         for batch in self.ballots(name):
             if poll.public_selection is not None:
                 batch = [ballot for ballot in batch if not poll.failed_checks(ballot.about)]

@@ -48,7 +48,8 @@ _SKIP, _DILEMMA, _VOTER, _SCENARIO, _SAVED, _SIZE, _FEATURE, _COUNT = range(8)
 _COMMA, _QUOTE, _POINT, _ZERO, _NEWLINE, _RETURN = (ord(c) for c in ',".0\n\r')
 _EVERY_BYTE, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _EVERY_LANE = np.uint64(0x0001000100010001)
-_UP_TO_5, _NOT_UP_TO_7 = np.uint64(7 - LARGEST_GROUP) * _EVERY_LANE, np.uint64(0xFFF8) * _EVERY_LANE
+_UP_TO_5 = np.uint64(7 - LARGEST_GROUP) * _EVERY_LANE
+_NOT_UP_TO_7 = np.uint64(0xFFF8) * _EVERY_LANE
 _FEWEST_BYTES = 2 * len(HIGHEST)
 """Length of the shortest possible clean line: each of its numbers takes one byte and a comma."""
 _LABELS = [label.encode() for label in SCENARIO_CODES]

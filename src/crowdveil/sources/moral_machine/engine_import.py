@@ -58,7 +58,9 @@ def import_with_engine(
     handled the same way: an interrupted import leaves nothing at ``out``, and the same call made again resumes.
     """
     people = read_about_voters(about, mapping)
-    table, out, tell = open_layout(path), Path(out), tell or (lambda progress: None)
+    table = open_layout(path)
+    out = Path(out)
+    tell = tell or (lambda progress: None)
     if table.is_gzipped:
         raise CrowdveilError(
             f"{table.path} is gzipped, so only one worker could read it: unpack it first, or use the local engine"

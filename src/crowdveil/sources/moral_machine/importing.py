@@ -148,7 +148,8 @@ def import_moral_machine(
     if tell is not None and not callable(tell):
         raise CrowdveilError(f"tell is {shown(tell)}: give a function that is called with the progress")
     people = read_about_voters(about, mapping)
-    table, out = open_layout(path), path_of(out, "the ballot file")
+    table = open_layout(path)
+    out = path_of(out, "the ballot file")
     study = load_study("moral-machine")
     if refused is not None:
         check_writable(path_of(refused, "the file of refused rows"))
@@ -323,7 +324,10 @@ class _LocalImport:
     def __init__(
         self, table: TableFile, folder: ShardFolder, threads: int, tell: ProgressCallback | None, about: About | None
     ) -> None:
-        self._table, self._folder, self._threads, self._about = table, folder, threads, about
+        self._table = table
+        self._folder = folder
+        self._threads = threads
+        self._about = about
         self._tell: ProgressCallback = tell or (lambda progress: None)
         self._counts = ImportCounts()
         self._reasons: ByteArray = np.zeros(0, np.uint8)
@@ -335,7 +339,8 @@ class _LocalImport:
         before = tuple(np.cumsum([0] + [shard.rows for shard in shards]).tolist())
         scanned = ScannedRows(self._folder, before, says_scenarios(self._table))
         buckets = range(self._folder.buckets)
-        self._rows, self._reasons = scanned.rows, self._folder.reasons(scanned.rows)
+        self._rows = scanned.rows
+        self._reasons = self._folder.reasons(scanned.rows)
         self._refuse(scanned.refused())
         refused = np.concatenate(list(in_order(scanned.contested, buckets, self._threads)))
         self._refuse(refused)

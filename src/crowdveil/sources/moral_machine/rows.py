@@ -61,7 +61,8 @@ CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 
 _NUMBERS = (SAVED, *HIGHEST)
 _FEATURES = tuple(HIGHEST)
-_shifts, _highest = np.array(SHIFTS, np.uint64), np.array(list(HIGHEST.values()), np.float64)
+_shifts = np.array(SHIFTS, np.uint64)
+_highest = np.array(list(HIGHEST.values()), np.float64)
 _FIRST_COUNT = _FEATURES.index("Man")
 _NOT_SAID = -1e300
 """Replaces a missing group size. Other missing values are NaN."""
