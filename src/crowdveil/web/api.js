@@ -3,7 +3,6 @@
 import { InvalidPoll } from "./poll.js";
 import { anonymously, apiAddress, request } from "./requests.js";
 
-
 /** Reasons of the server that the interface has words for. */
 const REASONS = [
   "unreachable",

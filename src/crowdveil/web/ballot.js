@@ -15,7 +15,8 @@ export function ballotText(fingerprint, poll, state) {
   const records = dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
   const again = repeat ? [{ ...mirrored(dilemmas[repeat.place]), chosen: repeat.chosen, repeats: repeat.place }] : [];
   const said = poll.questions.filter(({ id }) => Object.hasOwn(state.about, id));
-  const about = Object.fromEntries(said.map((question) => [question.id, exactAnswer(question, state.about[question.id])]));
-  const asked = poll.questions.length > 0 ? { about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records: [...records, ...again], ...asked });
+  const answers = said.map((question) => [question.id, exactAnswer(question, state.about[question.id])]);
+  const about = poll.questions.length > 0 ? { about: Object.fromEntries(answers) } : {};
+  const format = "crowdveil ballot 1";
+  return JSON.stringify({ format, study: fingerprint, records: [...records, ...again], ...about });
 }

@@ -1,6 +1,6 @@
 /**
- * A voter beside the crowd, along each of the study's factors: what the voter did, by counting, and what the crowd would
- * choose between two outcomes that differ in this factor alone.
+ * A voter beside the crowd, along each of the study's factors: what the voter did, by counting, and what the crowd
+ * would choose between two outcomes that differ in this factor alone.
  *
  * A preference beta chooses the first of two outcomes with probability Phi(beta . v), where v is their difference.
  */
@@ -18,8 +18,8 @@ import { mills } from "./mechanisms/fit.js";
  * @typedef {object} Row one factor
  * @property {string} title
  * @property {[string, string] | null} poles in the study's words, if it has any
- * @property {{share: number, low: number, high: number} | null} crowd how often, from 0 to 1, it would choose the outcome
- *   at the positive pole, and the ends of what is not known about that
+ * @property {{share: number, low: number, high: number} | null} crowd how often, from 0 to 1, it would choose the
+ *   outcome at the positive pole, and the ends of what is not known about that
  * @property {import("./counting.js").Count | null} own how often the voter chose it
  */
 

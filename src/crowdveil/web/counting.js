@@ -69,7 +69,12 @@ function positiveSides({ features }, factors, { left, right }) {
     const parts = new Set(features.filter(({ name }) => weights[name]).map(({ part }) => part ?? ""));
     const number = parts.has("") ? 0 : total((k) => Number(parts.has(features[k].part ?? "")));
     const poles = new Set(Object.values(weights).map(Math.sign)).size;
-    return { poles, number, lean: Math.sign(positive) - Math.sign(negative), differs: positive !== 0 || negative !== 0 };
+    return {
+      poles,
+      number,
+      lean: Math.sign(positive) - Math.sign(negative),
+      differs: positive !== 0 || negative !== 0,
+    };
   });
   const several = leans.filter(({ poles, differs }) => poles === 2 && differs).length > 1;
   return leans.map(({ poles, number, lean }) => {
@@ -105,5 +110,8 @@ function countCharacters({ features }, dilemmas, choices) {
 
 const NONE = { times: 0, of: 0 };
 
-/** Spared minus not spared: of two who were always spared, the one that came more often is before. @param {Count} count */
+/**
+ * Spared minus not spared: of two who were always spared, the one that came more often is before.
+ * @param {Count} count
+ */
 const balance = ({ times, of }) => 2 * times - of;

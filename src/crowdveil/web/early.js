@@ -10,7 +10,11 @@ export function pollName() {
 }
 
 /** Languages, most wanted first. */
-export const wanted = () => [new URLSearchParams(location.search).get("lang"), chosenLanguage(), ...navigator.languages];
+export const wanted = () => [
+  new URLSearchParams(location.search).get("lang"),
+  chosenLanguage(),
+  ...navigator.languages,
+];
 
 /** The poll's languages, as the page's head has them. @type {HTMLMetaElement | null} */
 const offered = document.querySelector('meta[name="languages"]');

@@ -45,7 +45,11 @@ export function rowWords({ poles, crowd, own }, language) {
   else if (own) {
     const towards = 2 * own.times >= own.of;
     said.push(
-      language.say("row_own", { end: towards ? more : less, times: towards ? own.times : own.of - own.times, of: own.of }),
+      language.say("row_own", {
+        end: towards ? more : less,
+        times: towards ? own.times : own.of - own.times,
+        of: own.of,
+      }),
     );
   }
   if (crowd) {

@@ -3,6 +3,7 @@
  *
  * @typedef {import("./mechanisms/study.js").Poll} Poll
  * @typedef {import("./mechanisms/study.js").Choice} Choice
+ * @typedef {import("./mechanisms/reliability.js").Repeat} Repeat
  * @typedef {"welcome" | "level" | "practice" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
  * @typedef {{step: Step, place: number}} Spot
  * @typedef {"half" | "all" | "review"} ToldStep half of the dilemmas answered, all of them, and ready to send
@@ -20,7 +21,8 @@
  * @property {boolean} restarted whether a change of the poll has sent the voter back to the start
  * @property {Step} step
  * @property {number | null} epsilon_micro the chosen level
- * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas in a study that asks one twice, that one again at the end
+ * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas in a study that asks one twice, that one again at the
+ *   end
  * @property {number | null} repeat the place of the dilemma that the last one repeats, with its sides swapped
  * @property {(Choice | null)[]} choices
  * @property {number} place which dilemma is shown
@@ -75,6 +77,9 @@ function stepsOf(poll) {
     "done",
   ];
 }
+
+/** Where every voter begins. @type {Spot} */
+export const START = { step: "welcome", place: 0 };
 
 /** Steps that are over with the first choice. */
 export const BEFORE_CHOICES = ["level", "practice"];
@@ -167,7 +172,7 @@ export function changed(state, change) {
 /**
  * What was answered: the dilemmas, a choice for each, and the second answer to one of them, if one was asked twice.
  * @param {State} state
- * @returns {{dilemmas: State["dilemmas"], choices: Choice[], repeat: import("./mechanisms/reliability.js").Repeat | null}}
+ * @returns {{dilemmas: State["dilemmas"], choices: Choice[], repeat: Repeat | null}}
  */
 export function answered({ dilemmas, choices, repeat }) {
   const chosen = choices.map((choice) => {
@@ -186,7 +191,17 @@ export function answered({ dilemmas, choices, repeat }) {
  * @returns {State}
  */
 export function delivered(state, receipt) {
-  return { ...state, step: "done", dilemmas: [], repeat: null, choices: [], about: {}, body: null, ciphertext: null, receipt };
+  return {
+    ...state,
+    step: "done",
+    dilemmas: [],
+    repeat: null,
+    choices: [],
+    about: {},
+    body: null,
+    ciphertext: null,
+    receipt,
+  };
 }
 
 /** @param {State} state @returns {State} */

@@ -17,7 +17,10 @@ import { welcome } from "./steps/welcome.js";
 const ANSWERING = ["dilemmas", "about", "review"];
 
 export class Page {
-  /** What the voter did, counted: in memory only, and gone with the page. @type {import("./counting.js").Result | null} */
+  /**
+   * What the voter did, counted: in memory only, and gone with the page.
+   * @type {import("./counting.js").Result | null}
+   */
   result = null;
   /** What is said in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
@@ -71,7 +74,7 @@ export class Page {
   speak(language, words) {
     this.language = language;
     this.words = words;
-    const inputs = () => [.../** @type {NodeListOf<HTMLInputElement>} */ (this.main.querySelectorAll("input, textarea"))];
+    const inputs = () => /** @type {HTMLInputElement[]} */ ([...this.main.querySelectorAll("input, textarea")]);
     const filled = inputs().map(({ checked, value }) => ({ checked, value }));
     const folds = [...this.main.querySelectorAll("details")].map((details) => details.open);
     this.show();
@@ -108,7 +111,10 @@ export class Page {
     if (this.#adopt()) this.show();
   }
 
-  /** Get what comes after the welcome, or say that it cannot be reached. @returns {Promise<boolean>} whether it is here */
+  /**
+   * Get what comes after the welcome, or say that it cannot be reached.
+   * @returns {Promise<boolean>} whether it is here
+   */
   async prepare() {
     try {
       this.#voting ??= await import("./voting.js");
@@ -214,10 +220,9 @@ export class Page {
 
   /** Go where the browser's Back or Forward leads. @param {import("./journey.js").Spot | null} spot */
   returnTo(spot) {
-    let wanted = spot ?? { step: "welcome", place: 0 };
-    if (journey.BEFORE_CHOICES.includes(wanted.step) && journey.levelIsFixed(this.state)) wanted = { step: "welcome", place: 0 };
-    if (this.notice || this.earlier || !journey.reachable(this.poll, this.state, wanted)) return;
-    const { step, place } = wanted;
+    const over = spot && journey.BEFORE_CHOICES.includes(spot.step) && journey.levelIsFixed(this.state);
+    const { step, place } = spot && !over ? spot : journey.START;
+    if (this.notice || this.earlier || !journey.reachable(this.poll, this.state, { step, place })) return;
     if (this.update({ ...this.state, step, place })) this.show();
   }
 
@@ -270,10 +275,7 @@ export class Page {
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
     if (this.store.submission() === null) this.store.writeSubmission({ promise: this.promise, id, day: today() });
     const attempt = this.poll.relay ? await this.#sealed(token, body) : this.#open(token, body);
-    const answer = await deliver(
-      attempt,
-      async (seconds) => this.#pause?.(seconds),
-    );
+    const answer = await deliver(attempt, async (seconds) => this.#pause?.(seconds));
     this.result = choices.length > 0 ? this.#later.countChoices(this.poll.study, dilemmas, choices) : null;
     const receipt = { id, day: today(), epsilon_micro, code: answer.completion_code, url: answer.return_url };
     if (this.update(journey.delivered(this.state, receipt))) this.show();
@@ -306,11 +308,7 @@ export class Page {
 
   /** Say what went wrong, with a way to try again. @param {unknown} refusal @param {() => void} again */
   problem(refusal, again = () => this.show()) {
-    const retry = h(
-      "button",
-      { class: "primary", type: "button", onclick: again },
-      this.language.say("try_again"),
-    );
+    const retry = h("button", { class: "primary", type: "button", onclick: again }, this.language.say("try_again"));
     const heading = h("h1", { tabindex: "-1" }, this.language.say("problem_title"));
     this.main.replaceChildren(
       h(

@@ -55,8 +55,14 @@ export function checkedPoll(described) {
     const asked = questions.filter((/** @type {any} */ question) => !isCheck(question));
     if (place === "distributed" && asked.length > 0) checkedEpsilon(described.about_epsilon_micro);
     const checks = place === "distributed" ? questions.length - asked.length : (described.attention?.checks ?? 0);
-    demand((described.attention?.checks ?? 0) === checks && checks <= questions.length, "the attention checks are not told of");
-    demand(place === "central" || !described.attention?.left_out, "nobody is left out for a check that the device judges");
+    demand(
+      (described.attention?.checks ?? 0) === checks && checks <= questions.length,
+      "the attention checks are not told of",
+    );
+    demand(
+      place === "central" || !described.attention?.left_out,
+      "nobody is left out for a check that the device judges",
+    );
     if (described.relay) checkRelay(described, demand);
     demand(!(described.relay && study.repeat), "a relay carries no report on a repeat");
     positive("the norm bound", described.method.norm_bound);

@@ -52,7 +52,10 @@ function small(...shapes) {
 function device() {
   return small(
     svg("rect", { class: "thing", x: 21, y: 3, width: 22, height: 42, rx: 4 }),
-    svg("path", { class: "mark-line", d: "M26 12l2 2.400 4-4.600M26 21l2 2.400 4-4.600M26 30l2 2.400 4-4.600M35 12.500h4M35 21.500h4M35 30.500h4" }),
+    svg("path", {
+      class: "mark-line",
+      d: "M26 12l2 2.4 4-4.6M26 21l2 2.4 4-4.6M26 30l2 2.4 4-4.6M35 12.5h4M35 21.5h4M35 30.5h4",
+    }),
   );
 }
 

@@ -9,7 +9,10 @@ const PATIENCE = 20_000; // milliseconds until a request counts as lost
 /** Where the service answers. @param {string} path @param {URL} root */
 export const apiAddress = (path, root = ROOT) => new URL(path, root);
 
-/** How the service is asked: without a cookie, without where the visitor came from, and not for ever. @returns {RequestInit} */
+/**
+ * How the service is asked: without a cookie, without where the visitor came from, and not for ever.
+ * @returns {RequestInit}
+ */
 export const anonymously = () => ({
   credentials: "omit",
   cache: "no-store",

@@ -41,7 +41,8 @@ test("a report is JSON with its fields in order, and whole numbers of any size",
   const text = make("algorithm-2", { epsilon: 100 });
   assert.match(text, /^\{"format":"crowdveil report 1","study":"[0-9a-f]{64}","mechanism":"algorithm-2"/);
   assert.match(text, /"mechanism":"algorithm-2","epsilon_micro":100,"values"/);
-  assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)","travel":\{"[a-z ]+":(true|false)\},"height":\d+,"trust":-?\d\}\}$/);
+  assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)",/);
+  assert.match(text, /","travel":\{"[a-z ]+":(true|false)\},"height":\d+,"trust":-?\d\}\}$/);
   assert.deepEqual(Object.keys(JSON.parse(make("score"))).slice(4), ["records", "coordinates", "values", "about"]);
 });
 
@@ -120,7 +121,10 @@ const REFUSED = {
   "half a point": ["score", { about: { trust: 0.5 } }],
   "ticks that are no list": ["score", { about: { travel: "bus" } }],
   "a tick that there is not": ["score", { about: { travel: ["boat"] } }],
-  "a free text": ["score", { about: { age: "words" }, poll: { questions: [{ id: "age", kind: "text", options: [] }] } }],
+  "a free text": [
+    "score",
+    { about: { age: "words" }, poll: { questions: [{ id: "age", kind: "text", options: [] }] } },
+  ],
   "questions without an epsilon": ["score", { poll: { about_epsilon_micro: null } }],
 };
 

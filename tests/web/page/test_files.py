@@ -102,7 +102,7 @@ def test_every_character_of_the_study_is_drawn():
 
 
 def test_every_picture_that_a_study_may_name_is_drawn():
-    drawn = re.findall(r'^  (\w+): "M', (WEB / "scene" / "icons.js").read_text(encoding="utf-8"), re.M)
+    drawn = re.findall(r'^  (\w+):\s+"M', (WEB / "scene" / "icons.js").read_text(encoding="utf-8"), re.M)
     assert sorted(drawn) == sorted(ICONS)
 
 

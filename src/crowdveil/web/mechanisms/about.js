@@ -6,8 +6,9 @@
  * probability 1 / (e^epsilon + k - 1). Two true options differ by e^epsilon at most. A point of a scale and the range
  * that a number is in are options like others.
  *
- * Theorem (several answers). One of the k options is drawn, whatever was ticked; reported are that option and whether it
- * was ticked, kept with probability e^epsilon / (e^epsilon + 1). This is epsilon-differentially private for all ticks.
+ * Theorem (several answers). One of the k options is drawn, whatever was ticked; reported are that option and whether
+ * it was ticked, kept with probability e^epsilon / (e^epsilon + 1). This is epsilon-differentially private for all
+ * ticks.
  * Proof. The option is drawn with probability 1 / k under any two sets of ticks; given it, the bit's probabilities
  * differ by e^epsilon at most.
  *

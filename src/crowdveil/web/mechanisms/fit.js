@@ -113,7 +113,7 @@ const LEAST_RISE = 1e-15; // and for how far a corner reaches above the level, r
  * @param {number[]} start in the ball
  * @returns {number[]}
  */
-export function maximiseModel(slope, bend, start) {
+function maximiseModel(slope, bend, start) {
   const tiny = LEAST_RISE * Math.max(...slope.map(Math.abs));
   const state = {
     bend,

@@ -7,8 +7,9 @@
  *
  * Theorem. Where the mechanism's report is epsilon-differentially private, so is this one, for the same unit.
  * Proof. What a report is about is drawn without looking at the answers. Whatever the probability that the bit was +1,
- * after the flip it is between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), and so for -1: it is private for all
- * that the voter answered. For any coins, neighbours stay neighbours, and the mechanism's report is private for them.
+ * after the flip it is between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), and so for -1: it is private for
+ * all that the voter answered. For any coins, neighbours stay neighbours, and the mechanism's report is private for
+ * them.
  */
 
 import { FLIP } from "./coins.js";
@@ -33,7 +34,7 @@ export function withIndifference(choices, epsilon, noise, report) {
 }
 
 /** @param {Choice[]} choices @param {number} epsilon @param {Noise} noise @returns {1 | -1} */
-export function indifferenceBit(choices, epsilon, noise) {
+function indifferenceBit(choices, epsilon, noise) {
   const neither = choices[noise.below(choices.length)] === "neither";
   return neither === noise.toss(FLIP, epsilon) ? -1 : 1;
 }

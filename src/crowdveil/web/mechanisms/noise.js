@@ -206,7 +206,7 @@ export function shiftFloors(above, below, dimension) {
 }
 
 /** @param {number} dimension @returns {bigint[]} b(d, 0), ..., b(d, d) of Theorem 2 */
-export function eulerianNumbers(dimension) {
+function eulerianNumbers(dimension) {
   let row = [1n];
   for (let n = 1; n <= dimension; n++) {
     row = Array.from({ length: n + 1 }, (_, k) => {

@@ -19,9 +19,9 @@ import { voterScores } from "./score.js";
 /** One report in so many is about the length of the ballot. */
 export const LENGTH_ONE_IN = 20;
 /** Ballots of more records are told as ballots of so many. */
-export const LONGEST = 16;
+const LONGEST = 16;
 /** Beyond any score of a dilemma: sums of whole ballots stay exact. */
-export const LARGEST_SCORE = 2 ** 40;
+const LARGEST_SCORE = 2 ** 40;
 const LARGEST_CLIP = 2 ** 32;
 
 /** @type {import("./report.js").Mechanism} */

@@ -1,5 +1,6 @@
 /**
- * Randomised response (ALDP): the dilemmas are public, each choice may be turned over or, among three answers, replaced.
+ * Randomised response (ALDP): the dilemmas are public, each choice may be turned over or, among three answers,
+ * replaced.
  *
  * Theorem. Where only the choices are secret, the report is epsilon-differentially private for one choice.
  * Proof. A choice is turned over with probability 1 / (1 + e^epsilon), so what is reported is e^epsilon times as

@@ -1,9 +1,9 @@
 /**
  * One dilemma asked twice, in studies that do so: it tells how reliably people answer.
  *
- * The device draws which: one of the first half of the dilemmas, each with the same probability, from its own randomness
- * and before anything is chosen. It is asked once more after the last, with its sides swapped. The second answer is no
- * record: all that is ever said of it is whether it is like the first.
+ * The device draws which: one of the first half of the dilemmas, each with the same probability, from its own
+ * randomness and before anything is chosen. It is asked once more after the last, with its sides swapped. The second
+ * answer is no record: all that is ever said of it is whether it is like the first.
  *
  * One report in ten is a bit that says so, turned over with probability 1 / (1 + e^epsilon). The others are the
  * mechanism's, which does not see the second answer.
@@ -15,10 +15,15 @@
 
 import { FLIP } from "./coins.js";
 
-/** @typedef {import("./study.js").Choice} Choice */
-/** @typedef {import("./study.js").Dilemma} Dilemma */
-/** @typedef {import("./noise.js").Noise} Noise */
-/** @typedef {{place: number, chosen: Choice}} Repeat the place of the dilemma, and what was chosen as it was then shown */
+/**
+ * @typedef {import("./study.js").Choice} Choice
+ * @typedef {import("./study.js").Dilemma} Dilemma
+ * @typedef {import("./noise.js").Noise} Noise
+ *
+ * @typedef {object} Repeat
+ * @property {number} place of the dilemma that was asked again
+ * @property {Choice} chosen as it was then shown
+ */
 
 /** One report in so many is about reliability. */
 export const ONE_IN = 10;
@@ -26,7 +31,11 @@ export const ONE_IN = 10;
 /** How many dilemmas of a session may be asked again. @param {number} dilemmas */
 export const repeatable = (dilemmas) => Math.ceil(dilemmas / 2);
 
-/** The place of the dilemma that is asked again. @param {number} dilemmas @param {import("./random.js").Random} random */
+/**
+ * The place of the dilemma that is asked again.
+ * @param {number} dilemmas
+ * @param {import("./random.js").Random} random
+ */
 export const drawRepeat = (dilemmas, random) => Number(random.below(BigInt(repeatable(dilemmas))));
 
 /** @param {Dilemma} dilemma @returns {Dilemma} the same with its sides swapped */

@@ -69,10 +69,19 @@ export const MECHANISMS = Object.fromEntries(
  * @param {number} epsilonMicro one of the poll's levels
  * @param {Record<string, import("./study.js").Answer> | null} about the true answers by question id
  * @param {import("./random.js").Random} random
- * @param {import("./reliability.js").Repeat | null} repeat the second answer to a dilemma, where the study asks one twice
+ * @param {import("./reliability.js").Repeat | null} repeat the second answer to a dilemma, where the study asks one
+ *   twice
  * @returns {string}
  */
-export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, random = systemRandom(), repeat = null) {
+export function makeReport(
+  poll,
+  dilemmas,
+  choices,
+  epsilonMicro,
+  about = null,
+  random = systemRandom(),
+  repeat = null,
+) {
   if (!Object.hasOwn(MECHANISMS, poll.mechanism)) throw new RangeError(`no report is made by ${poll.mechanism}`);
   const noise = new Noise(random);
   if (!carries(poll.mechanism, poll.study)) throw new RangeError(`${poll.mechanism} does not carry all answers`);
@@ -95,7 +104,9 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
     !three || TERMS[poll.mechanism].thirdAnswer === "answers"
       ? report(checked.map((choice) => (choice === "neither" ? "left" : choice)))
       : withIndifference(checked, epsilon, noise, report);
-  if ((repeat !== null) !== (poll.study.repeat === true)) throw new RangeError("a repeat is answered where it is asked");
+  if ((repeat !== null) !== (poll.study.repeat === true)) {
+    throw new RangeError("a repeat is answered where it is asked");
+  }
   const payload = repeat
     ? withReliability(alike(checked, checkedRepeat(three, repeat)), epsilon, noise, answered)
     : answered();

@@ -54,6 +54,13 @@
  * @typedef {string | number | string[]} Answer an option or a text, a number, or the options that were ticked
  * @typedef {{name: string, epsilon_micro: number, size: number | null}} Level
  *
+ * @typedef {object} Method public choices of a poll's mechanism
+ * @property {number} norm_bound
+ * @property {number} record_bound
+ * @property {number[][] | null} axes along which records are scored, where they are
+ * @property {number[] | null} units
+ * @property {number | null} clip
+ *
  * @typedef {object} Poll
  * @property {string} id
  * @property {boolean} pilot whether it is only tried out
@@ -66,7 +73,7 @@
  * @property {"central" | "distributed"} place
  * @property {string} mechanism
  * @property {Level[]} levels
- * @property {{norm_bound: number, record_bound: number, axes: number[][] | null, units: number[] | null, clip: number | null}} method
+ * @property {Method} method
  * @property {{name: string, step: number[]}[]} factors each with the step from its negative pole to its positive one
  * @property {"road" | "cards"} scene
  * @property {"open" | "links"} entry
@@ -76,7 +83,8 @@
  * @property {number | null} minimum_age
  * @property {string | null} contact
  * @property {Texts | null} consent
- * @property {import("../relay/configuration.js").Relay | null} relay who passes reports on to the host, if somebody does
+ * @property {import("../relay/configuration.js").Relay | null} relay who passes reports on to the host, if somebody
+ *   does
  * @property {string | null} release
  */
 

@@ -10,7 +10,11 @@ import { epsilonOf, rightOf100, rightOf100With } from "../promise.js";
 
 const DIGITS = { maximumFractionDigits: 4 };
 
-/** How often a guess can be right: for everybody, and for a host and a relay together. @param {Poll} poll @param {Language} language */
+/**
+ * How often a guess can be right: for everybody, and for a host and a relay together.
+ * @param {Poll} poll
+ * @param {Language} language
+ */
 export function relayedGuess(poll, language) {
   const { epsilon, delta, honest, local } = numbers(poll);
   return language.say("guess_relayed", { right: rightOf100With(epsilon, delta), honest, worst: rightOf100(local) });

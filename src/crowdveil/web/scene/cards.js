@@ -47,7 +47,8 @@ function pictures({ icon: name, low, high, levels = [] }, value) {
   if (!name || low !== 0 || !(most <= MOST_PICTURES) || !levels.every(Number.isInteger) || !Number.isInteger(value)) {
     return null;
   }
-  const places = Array.from({ length: most }, (_, i) => h("span", { class: i < value ? "there" : "empty" }, icon(name)));
+  const place = (/** @type {number} */ i) => h("span", { class: i < value ? "there" : "empty" }, icon(name));
+  const places = Array.from({ length: most }, (_, i) => place(i));
   return h("span", { class: "amount", "aria-hidden": "true" }, places);
 }
 

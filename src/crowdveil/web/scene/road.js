@@ -152,11 +152,11 @@ function light(x, green) {
     lamp(64, green, "green"),
     svg("path", {
       class: green ? "sign" : "sign on",
-      d: `M${x} 44.500v3M${x - 1.6} 47h3.200M${x - 1} 47v4.500M${x + 1} 47v4.500`,
+      d: `M${x} 44.5v3M${x - 1.6} 47h3.2M${x - 1} 47v4.5M${x + 1} 47v4.5`,
     }),
     svg("path", {
       class: green ? "sign on" : "sign",
-      d: `M${x} 60.500v3.500M${x - 2.4} 63.500l4.800-1M${x} 64l-2 4M${x} 64l2.200 4`,
+      d: `M${x} 60.5v3.5M${x - 2.4} 63.5l4.8-1M${x} 64l-2 4M${x} 64l2.2 4`,
     }),
   );
 }
@@ -165,11 +165,11 @@ function light(x, green) {
 function path(side, ahead) {
   const [from, to] = [LANE[ahead], LANE[side]];
   const [start, tip] = [CAR.y - 1, 178];
-  const d = side === ahead ? `M${from} ${start}V${tip + 12}` : `M${from} ${start}C${from} 198 ${to} 226 ${to} ${tip + 12}`;
+  const onward = side === ahead ? `V${tip + 12}` : `C${from} 198 ${to} 226 ${to} ${tip + 12}`;
   return svg(
     "g",
     { class: side === ahead ? "way stays" : "way swerves", "data-side": side },
-    svg("path", { class: "way-line", d, pathLength: 100 }),
+    svg("path", { class: "way-line", d: `M${from} ${start}${onward}`, pathLength: 100 }),
     svg("path", { class: "way-tip", d: `M${to - 13} ${tip + 15}L${to} ${tip - 2}L${to + 13} ${tip + 15}z` }),
   );
 }
@@ -283,13 +283,18 @@ function badge(x, y, tag) {
   );
 }
 
-/** A mark on somebody who dies: the figure stays as visible as before. @param {number} x @param {number} y @param {number} [size] */
+/**
+ * A mark on somebody who dies: the figure stays as visible as before.
+ * @param {number} x
+ * @param {number} y
+ * @param {number} [size]
+ */
 function cross(x, y, size = 1) {
   return svg(
     "g",
     { class: "cross", transform: `translate(${x} ${y}) scale(${size})` },
     svg("circle", { r: 8.5 }),
-    svg("path", { d: "M-3.400-3.400l6.800 6.800M3.400-3.400l-6.800 6.800" }),
+    svg("path", { d: "M-3.4-3.4l6.8 6.8M3.4-3.4l-6.8 6.8" }),
   );
 }
 

@@ -15,7 +15,9 @@ import { questionField } from "./question-field.js";
 export function about(page) {
   const { poll, language, state } = page;
   const say = language.say.bind(language);
-  const fields = poll.questions.map((question) => questionField(question, state.about[question.id], isCentral(poll), language));
+  const fields = poll.questions.map((question) =>
+    questionField(question, state.about[question.id], isCentral(poll), language),
+  );
   const hint = h("p", { class: "missing", role: "alert" });
   let hinted = false;
   const submit = (/** @type {SubmitEvent} */ event) => {
@@ -24,8 +26,8 @@ export function about(page) {
     if (wrong.length > 0) return wrong[0].focus();
     const given = fields.map((field) => [field.question.id, field.read()]).filter(([, answer]) => answer !== null);
     const about = Object.fromEntries(given);
-    const missed = isCentral(poll) ? undefined : fields.find(({ question }) => isCheck(question) && !passed(question, about[question.id]));
-    if (missed && !hinted) {
+    const missed = fields.find(({ question }) => isCheck(question) && !passed(question, about[question.id]));
+    if (missed && !hinted && !isCentral(poll)) {
       hinted = true;
       hint.textContent = say("check_missed");
       return missed.focus();
@@ -48,7 +50,11 @@ export function about(page) {
   );
 }
 
-/** What becomes of the answers, and what protects them, all together too. @param {Poll} poll @param {Language} language */
+/**
+ * What becomes of the answers, and what protects them, all together too.
+ * @param {Poll} poll
+ * @param {Language} language
+ */
 function leadWords(poll, language) {
   const skip = language.say(poll.questions.some(({ required }) => required) ? "about_required" : "about_skip");
   if (isCentral(poll)) return `${skip} ${language.say("about_central")}`;
@@ -57,7 +63,11 @@ function leadWords(poll, language) {
   const epsilon = epsilonOf(Number(poll.about_epsilon_micro));
   const each = language.say("about_distributed", { odds: odds(epsilon, language) });
   if (count === 1) return `${skip} ${each}`;
-  const all = { count, odds: odds(count * epsilon, language), epsilon: language.number(count * epsilon, { maximumFractionDigits: 6 }) };
+  const all = {
+    count,
+    odds: odds(count * epsilon, language),
+    epsilon: language.number(count * epsilon, { maximumFractionDigits: 6 }),
+  };
   return `${skip} ${each} ${language.say("about_together", all)}`;
 }
 

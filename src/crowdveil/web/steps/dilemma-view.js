@@ -1,6 +1,6 @@
 /**
- * A dilemma to answer: drawn, with the same in words. Pressing, hovering or focusing a side shows what then happens; on a
- * wide screen both outcomes stand side by side.
+ * A dilemma to answer: drawn, with the same in words. Pressing, hovering or focusing a side shows what then happens; on
+ * a wide screen both outcomes stand side by side.
  */
 
 import { away, h } from "../markup.js";

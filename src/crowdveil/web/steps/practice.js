@@ -5,7 +5,10 @@ import { levelsOf } from "../mechanisms/study.js";
 import { hasRoad } from "../scene/characters.js";
 import { dilemmaView } from "./dilemma-view.js";
 
-/** The same two people on either side, so that nothing but the rules is there to be learnt. @type {Record<string, number>[]} */
+/**
+ * The same two people on either side, so that nothing but the rules is there to be learnt.
+ * @type {Record<string, number>[]}
+ */
 const ON_THE_ROAD = [
   { man: 1, woman: 1, barrier: 1 },
   { man: 1, woman: 1, intervention: 1 },
@@ -37,14 +40,15 @@ export function practice(page) {
  * @param {import("../mechanisms/study.js").Study} study
  * @returns {import("../mechanisms/study.js").Dilemma}
  */
-export function practiceDilemma(study) {
+function practiceDilemma(study) {
   const { features, categories = [], drawing } = study;
   if (hasRoad(study)) {
     const [left, right] = ON_THE_ROAD.map((group) => features.map(({ name }) => group[name] ?? 0));
     return { left, right };
   }
   const ends = features.map(({ low, high, levels = [] }, k) => {
-    const [least, most] = drawing.method === "gaussian" ? [-1, 1] : levels.length > 0 ? [levels[0], levels.at(-1)] : [low, high];
+    const range = levels.length > 0 ? [levels[0], levels.at(-1)] : [low, high];
+    const [least, most] = drawing.method === "gaussian" ? [-1, 1] : range;
     return k % 2 === 0 ? [least, most] : [most, least];
   });
   for (const category of categories) {

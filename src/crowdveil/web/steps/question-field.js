@@ -39,7 +39,9 @@ export function questionField(question, given, exact, language) {
     check() {
       const said = complaint?.() ?? (question.required && read() === null ? say("answer_required") : "");
       wrong.textContent = said;
-      for (const input of element.querySelectorAll("input, textarea")) input.setAttribute("aria-invalid", String(said !== ""));
+      for (const input of element.querySelectorAll("input, textarea")) {
+        input.setAttribute("aria-invalid", String(said !== ""));
+      }
       return said === "";
     },
     focus: () => /** @type {HTMLElement | null} */ (element.querySelector("input, textarea"))?.focus(),
@@ -61,19 +63,25 @@ export function questionField(question, given, exact, language) {
 const MAKERS = { single, several, number, scale, text };
 
 /** @param {Making} making @returns {Made} */
-function single({ question, given, language, wrong }) {
-  const radios = question.options.map(({ id, text }) => option("radio", question.id, id, id === given, language.among(text)));
-  const element = group(question, language, null, radios, leftOpen(question, given, language), wrong);
+function single(making) {
+  const { question, given, language } = making;
+  const radios = question.options.map(({ id, text }) =>
+    option("radio", question.id, id, id === given, language.among(text)),
+  );
+  const element = group(making, null, radios, leftOpen(making));
   return { element, read: () => chosen(element) };
 }
 
 /** @param {Making} making @returns {Made} */
-function several({ question, given, exact, language, wrong }) {
-  const ticked = Array.isArray(given) ? given : [];
-  const boxes = question.options.map(({ id, text }) => option("checkbox", question.id, id, ticked.includes(id), language.among(text)));
-  const none = option("checkbox", question.id, NONE, Array.isArray(given) && given.length === 0, language.say("none_of_these"));
+function several(making) {
+  const { question, given, exact, language } = making;
+  const ticked = Array.isArray(given) ? given : null;
+  const boxes = question.options.map(({ id, text }) =>
+    option("checkbox", question.id, id, ticked?.includes(id) ?? false, language.among(text)),
+  );
+  const none = option("checkbox", question.id, NONE, ticked?.length === 0, language.say("none_of_these"));
   const notes = [language.say("several_note"), exact ? "" : language.say("several_one")].join(" ").trim();
-  const element = group(question, language, notes, boxes, none, wrong);
+  const element = group(making, notes, boxes, none);
   const inputs = () => /** @type {HTMLInputElement[]} */ ([...element.querySelectorAll("input")]);
   element.addEventListener("change", (/** @type {Event} */ { target }) => {
     const one = /** @type {HTMLInputElement} */ (target);
@@ -88,7 +96,8 @@ function several({ question, given, exact, language, wrong }) {
 }
 
 /** @param {Making} making @returns {Made} */
-function scale({ question, given, language, wrong }) {
+function scale(making) {
+  const { question, given, language } = making;
   const points = /** @type {number[]} */ (levelsOfQuestion(question));
   const [low, high] = (question.ends ?? []).map((end) => language.among(end));
   const point = (/** @type {number} */ value) => {
@@ -98,7 +107,7 @@ function scale({ question, given, language, wrong }) {
   };
   const ends = low ? h("div", { class: "ends", "aria-hidden": "true" }, h("span", {}, low), h("span", {}, high)) : null;
   const row = h("div", { class: "points" }, points.map(point));
-  const element = group(question, language, null, [row, ends], leftOpen(question, given, language), wrong);
+  const element = group(making, null, [row, ends], leftOpen(making));
   const read = () => {
     const value = chosen(element);
     return value === null ? null : Number(value);
@@ -107,12 +116,21 @@ function scale({ question, given, language, wrong }) {
 }
 
 /** @param {Making} making @returns {Made} */
-function number({ question, given, language, wrong }) {
+function number(making) {
+  const { question, given, language } = making;
   const { low, high, step } = question;
   const limits = { low: language.number(Number(low)), high: language.number(Number(high)) };
   const range = step > 1 ? language.say("number_range", { step: language.number(step) }) : "";
-  const attributes = { type: "number", inputmode: Number(low) < 0 ? "text" : "numeric", min: low, max: high, step: 1, value: given };
-  const { element, input } = written(question, language, `${language.say("number_note", limits)} ${range}`, "input", attributes, wrong);
+  const attributes = {
+    type: "number",
+    inputmode: Number(low) < 0 ? "text" : "numeric",
+    min: low,
+    max: high,
+    step: 1,
+    value: given,
+  };
+  const note = `${language.say("number_note", limits)} ${range}`;
+  const { element, input } = written(making, note, "input", attributes);
   const read = () => (input.value.trim() === "" ? null : Number(input.value));
   const complaint = () => {
     const value = read();
@@ -124,42 +142,42 @@ function number({ question, given, language, wrong }) {
 }
 
 /** @param {Making} making @returns {Made} */
-function text({ question, given, language, wrong }) {
+function text(making) {
+  const { given, language } = making;
   const note = language.say("text_note", { most: language.number(MOST_LETTERS) });
-  const { element, input } = written(question, language, note, "textarea", { rows: 4, maxlength: MOST_LETTERS, dir: "auto" }, wrong);
+  const attributes = { rows: 4, maxlength: MOST_LETTERS, dir: "auto" };
+  const { element, input } = written(making, note, "textarea", attributes);
   input.value = typeof given === "string" ? given : "";
   return { element, read: () => (input.value.trim() === "" ? null : input.value.replaceAll(CONTROL, " ")) };
 }
 
 /**
  * A question that is answered by writing.
- * @param {Question} question
- * @param {Language} language
+ * @param {Making} making
  * @param {string} note
  * @param {"input" | "textarea"} tag
  * @param {Record<string, unknown>} attributes
- * @param {HTMLElement} wrong
  */
-function written(question, language, note, tag, attributes, wrong) {
+function written({ question, language, wrong }, note, tag, attributes) {
   const [id, about] = [`question-${question.id}`, `note-${question.id}`];
   const input = h(tag, { id, name: question.id, "aria-describedby": `${about} ${wrong.id}`, ...attributes });
   const open = question.required ? "" : language.say("leave_open");
   const label = h("label", { class: "asked", for: id }, title(question, language));
-  return { input, element: h("div", { class: "field" }, label, input, h("p", { class: "note", id: about }, `${note} ${open}`.trim()), wrong) };
+  const said = h("p", { class: "note", id: about }, `${note} ${open}`.trim());
+  return { input, element: h("div", { class: "field" }, label, input, said, wrong) };
 }
 
 /**
  * A question that is answered by choosing.
- * @param {Question} question
- * @param {Language} language
+ * @param {Making} making
  * @param {string | null} note
  * @param {import("../markup.js").Child} options
  * @param {HTMLElement | null} last
- * @param {HTMLElement} wrong
  */
-function group(question, language, note, options, last, wrong) {
+function group({ question, language, wrong }, note, options, last) {
+  const legend = h("legend", {}, title(question, language));
   const said = note ? h("p", { class: "note" }, note) : null;
-  return h("fieldset", { "aria-describedby": wrong.id }, h("legend", {}, title(question, language)), said, options, last, wrong);
+  return h("fieldset", { "aria-describedby": wrong.id }, legend, said, options, last, wrong);
 }
 
 /** @param {Question} question @param {Language} language @returns {string} */
@@ -168,12 +186,18 @@ function title(question, language) {
   return question.required ? `${words} ${language.say("required_mark")}` : words;
 }
 
-/** @param {Question} question @param {Answer | undefined} given @param {Language} language */
-function leftOpen(question, given, language) {
+/** A way to answer nothing, where that is allowed. @param {Making} making */
+function leftOpen({ question, given, language }) {
   return question.required ? null : option("radio", question.id, NONE, given === undefined, language.say("rather_not"));
 }
 
-/** @param {"radio" | "checkbox"} type @param {string} name @param {string} value @param {boolean} checked @param {string} words */
+/**
+ * @param {"radio" | "checkbox"} type
+ * @param {string} name
+ * @param {string} value
+ * @param {boolean} checked
+ * @param {string} words
+ */
 function option(type, name, value, checked, words) {
   return h("label", { class: "option" }, h("input", { type, name, value, checked }), h("span", {}, words));
 }

@@ -1,6 +1,6 @@
 /**
- * Welcome and consent: what is asked and what protects the answers in three lines and a picture, with the start in view;
- * everything else that there is to know is folded below, and reachable before anything happens.
+ * Welcome and consent: what is asked and what protects the answers in three lines and a picture, with the start in
+ * view; everything else that there is to know is folded below, and reachable before anything happens.
  */
 
 import { h } from "../markup.js";
@@ -86,7 +86,7 @@ export function welcome(page) {
       h(
         "ul",
         { class: "promise" },
-        ["limit_part", ...(poll.relay ? [] : ["limit_counted"]), "limit_crowd", `assumed_${poll.place}`, "limit_server"].map((key) => h("li", {}, say(key))),
+        limitKeys(poll).map((key) => h("li", {}, say(key))),
       ),
       poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     ),
@@ -95,7 +95,9 @@ export function welcome(page) {
 
 /** The pictures of what the alternatives differ in; their code comes after the words. @param {Poll["study"]} study */
 function whatDiffers({ features }) {
-  const names = [...new Set(features.map(({ icon }) => icon))].filter((name) => name !== undefined).slice(0, MOST_ICONS);
+  const names = [...new Set(features.map(({ icon }) => icon))]
+    .filter((name) => name !== undefined)
+    .slice(0, MOST_ICONS);
   if (names.length === 0) return null;
   const band = h("div", { class: "what-differs", "aria-hidden": "true" });
   import("../scene/icons.js").then(({ icon }) => band.replaceChildren(...names.map(icon))).catch(() => {});
@@ -108,10 +110,17 @@ function agreement(poll, language) {
   return [language.say("agree_read"), age, language.say(`agree_${poll.place}`)].filter(Boolean).join(" ");
 }
 
-/** @param {Poll} poll */
+/** What is not hidden. @param {Poll} poll */
+function limitKeys({ place, relay }) {
+  const counted = relay ? [] : ["limit_counted"];
+  return ["limit_part", ...counted, "limit_crowd", `assumed_${place}`, "limit_server"];
+}
+
+/** What becomes of attention checks, in a poll that has any. @param {Poll} poll */
 function attentionKeys({ place, attention }) {
   if (!attention) return [];
-  return [place === "distributed" ? "attention_device" : attention.left_out ? "attention_left_out" : "attention_counted"];
+  if (place === "distributed") return ["attention_device"];
+  return [attention.left_out ? "attention_left_out" : "attention_counted"];
 }
 
 /**
@@ -131,7 +140,11 @@ function guessWords(poll, language) {
   return `${language.say("guess_one", { right: one })} ${all}`;
 }
 
-/** The host's own words: whoever has not unfolded them is shown them before the start. @param {Poll} poll @param {Language} language */
+/**
+ * The host's own words: whoever has not unfolded them is shown them before the start.
+ * @param {Poll} poll
+ * @param {Language} language
+ */
 function fromTheHost(poll, language) {
   if (!poll.consent) return null;
   const paragraphs = language.among(poll.consent).split(/\n\s*\n/);

@@ -1,9 +1,9 @@
 /** The modules under test, from any place: the package's own, those that a server serves, or a damaged copy. */
 
 const FILES = [
-  "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "fit", "grid", "indifference", "noise", "one-bit",
-  "one-choice", "questions", "random", "randomised-response", "records", "reliability", "report", "score", "sha256",
-  "study", "subset-selection", "terms", "token",
+  "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "fit", "grid", "indifference", "noise",
+  "one-bit", "one-choice", "questions", "random", "randomised-response", "records", "reliability", "report", "score",
+  "sha256", "study", "subset-selection", "terms", "token",
 ];
 
 /** @typedef {any} Modules all that they export */

@@ -10,6 +10,9 @@ import { scriptedRandom } from "./scripted.js";
 /** @typedef {import("./modules.js").Modules} Modules */
 
 const EPSILON = 1_000_000;
+const CHECKS = [
+  subset, choices, few, bits, about, ticks, preference, coefficients, linear, scores, reliability, hostileServer,
+];
 
 /**
  * @param {string} base
@@ -19,7 +22,7 @@ const EPSILON = 1_000_000;
 export async function checkPrivacy(base, enough = Infinity) {
   const js = await load(base);
   const failures = new Failures();
-  for (const check of [subset, choices, few, bits, about, ticks, preference, coefficients, linear, scores, reliability, hostileServer]) {
+  for (const check of CHECKS) {
     if (failures.list.length >= enough) break;
     try {
       check(js, failures);
@@ -80,7 +83,8 @@ function reliability(js, failures) {
   for (const first of answers) {
     for (const chosen of answers) {
       const turned = { left: "right", right: "left", neither: "neither" }[first];
-      failures.same(`alike: ${first}, then ${chosen}`, js.alike(["left", first], { place: 1, chosen }), chosen === turned);
+      const alike = js.alike(["left", first], { place: 1, chosen });
+      failures.same(`alike: ${first}, then ${chosen}`, alike, chosen === turned);
     }
   }
 }

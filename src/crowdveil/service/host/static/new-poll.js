@@ -36,8 +36,7 @@ function show(parts, shown) {
 /** Leave the rows that are filled in and one more. @param {string} kind @param {number} least */
 function rows(kind, least) {
   const all = /** @type {HTMLElement[]} */ ([...form.querySelectorAll(`[data-row="${kind}"]`)]);
-  const filled = all.map((row) => [...row.querySelectorAll("input:not([type=checkbox]), textarea")].some((field) => "value" in field && field.value));
-  const needed = Math.max(least, filled.lastIndexOf(true) + 1);
+  const needed = Math.max(least, all.map(isFilled).lastIndexOf(true) + 1);
   const button = /** @type {HTMLButtonElement} */ (form.querySelector(`[data-add="${kind}"]`));
   all.forEach((row, k) => (row.hidden = k >= needed));
   button.hidden = needed >= all.length;
@@ -47,6 +46,12 @@ function rows(kind, least) {
     button.hidden = !all.some((row) => row.hidden);
     next?.querySelector("input")?.focus();
   });
+}
+
+/** @param {Element} row */
+function isFilled(row) {
+  const fields = [...row.querySelectorAll("input:not([type=checkbox]), textarea")];
+  return fields.some((field) => "value" in field && field.value);
 }
 
 form.addEventListener("change", chosen);

@@ -21,36 +21,47 @@ const MOST_PEOPLE = 5;
 export function people(form) {
   const { study, words, said, side, values, change } = form;
   const there = everybody(values);
-  const figure = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ key, /** @type {() => void} */ act, /** @type {boolean} */ off) =>
-    h(
-      "button",
-      { type: "button", class: "figure-button", "data-key": key, title: label, "aria-label": label, disabled: off, onclick: act },
-      svg(
-        "svg",
-        { viewBox: "0 0 48 72", "aria-hidden": "true", focusable: "false" },
-        svg("use", { href: `#character-${name}`, width: 48, height: 72 }),
-      ),
-    );
-  const label = (/** @type {string} */ key, /** @type {string} */ name) => said[key].replace("{label}", one(words, name));
+  const label = (/** @type {"add" | "remove"} */ act, /** @type {string} */ name) =>
+    said[act].replace("{label}", inWords(words, name, 1));
   return [
     h(
       "div",
       { class: "there" },
       there.map((name, k) =>
-        figure(name, label("remove", name), `${side}-there-${k}`, () => change(side, name, values[name] - 1), false),
+        figureButton(name, label("remove", name), {
+          "data-key": `${side}-there-${k}`,
+          onclick: () => change(side, name, values[name] - 1),
+        }),
       ),
     ),
     h(
       "div",
       { class: "figures-to-add" },
       CHARACTERS.map((name) =>
-        figure(name, label("add", name), `${side}-${name}`, () => change(side, name, values[name] + 1), there.length >= MOST_PEOPLE),
+        figureButton(name, label("add", name), {
+          "data-key": `${side}-${name}`,
+          disabled: there.length >= MOST_PEOPLE,
+          onclick: () => change(side, name, values[name] + 1),
+        }),
       ),
     ),
     ...study.features
       .filter((/** @type {any} */ feature) => !CHARACTERS.includes(feature.name))
       .map((/** @type {any} */ feature) => choice(form, feature, range(feature))),
   ];
+}
+
+/** @param {string} name @param {string} label @param {Record<string, any>} attributes */
+function figureButton(name, label, attributes) {
+  return h(
+    "button",
+    { type: "button", class: "figure-button", title: label, "aria-label": label, ...attributes },
+    svg(
+      "svg",
+      { viewBox: "0 0 48 72", "aria-hidden": "true", focusable: "false" },
+      svg("use", { href: `#character-${name}`, width: 48, height: 72 }),
+    ),
+  );
 }
 
 /** Every fact of an outcome as a field. @param {Form} form */
@@ -82,7 +93,7 @@ export function facts(form) {
             "select",
             { id, "data-key": id, onchange: pick },
             names.map((/** @type {string} */ name) =>
-              h("option", { value: name, selected: values[name] === 1 }, said(words, name, 1)),
+              h("option", { value: name, selected: values[name] === 1 }, inWords(words, name, 1)),
             ),
           ),
         ),
@@ -92,7 +103,12 @@ export function facts(form) {
   return shown;
 }
 
-/** A field with a few values to choose from, in words. @param {Form} form @param {any} feature @param {number[]} offered */
+/**
+ * A field with a few values to choose from, in words.
+ * @param {Form} form
+ * @param {any} feature
+ * @param {number[]} offered
+ */
 function choice({ words, side, values, change }, feature, offered) {
   const pick = (/** @type {Event} */ event) =>
     change(side, feature.name, Number(/** @type {HTMLSelectElement} */ (event.target).value));
@@ -101,7 +117,7 @@ function choice({ words, side, values, change }, feature, offered) {
       "select",
       { id, "data-key": id, onchange: pick },
       offered.map((value) =>
-        h("option", { value, selected: values[feature.name] === value }, said(words, feature.name, value) || "–"),
+        h("option", { value, selected: values[feature.name] === value }, inWords(words, feature.name, value) || "–"),
       ),
     ),
   );
@@ -138,13 +154,8 @@ function range({ low, high }) {
 }
 
 /** A value in words. @param {any} words @param {string} name @param {number} value */
-function said(words, name, value) {
+function inWords(words, name, value) {
   const { label, words: phrases } = words.features[name];
   if (!phrases) return String(value);
   return (phrases[String(value)] ?? phrases.other ?? `{n} ${label}`).replaceAll("{n}", String(value));
-}
-
-/** One of a kind, in words. @param {any} words @param {string} name */
-function one(words, name) {
-  return said(words, name, 1);
 }

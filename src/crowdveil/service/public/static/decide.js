@@ -3,11 +3,12 @@
 import { h } from "/web/markup.js";
 import { facts, people } from "./builder.js";
 import { CHARACTERS, hasRoad, loadCharacters } from "/web/scene/characters.js";
-import { drawRoad, fitsRoad } from "/web/scene/road.js";
+import { drawRoad, fitsRoad, groupsOf } from "/web/scene/road.js";
 
 /**
  * @typedef {import("./builder.js").Values} Values
  * @typedef {import("./builder.js").Side} Side
+ * @typedef {import("/web/mechanisms/study.js").Dilemma} Dilemma
  * @typedef {object} Decider
  * @property {string} poll
  * @property {string} release
@@ -60,10 +61,12 @@ function starting(k) {
 /** Show a dilemma as a voter may be shown it. */
 async function another() {
   if (examples.length === 0) {
-    const answer = await fetch(`/api/polls/${encodeURIComponent(decider.poll)}/session?example=true`, { credentials: "omit" });
-    const named = (/** @type {number[]} */ side) =>
-      Object.fromEntries(study.features.map((/** @type {any} */ feature, /** @type {number} */ k) => [feature.name, side[k]]));
-    if (answer.ok) examples = (await answer.json()).dilemmas.map((/** @type {any} */ d) => ({ left: named(d.left), right: named(d.right) }));
+    const address = `/api/polls/${encodeURIComponent(decider.poll)}/session?example=true`;
+    const answer = await fetch(address, { credentials: "omit" });
+    if (answer.ok) {
+      const { dilemmas } = await answer.json();
+      examples = dilemmas.map((/** @type {Dilemma} */ dilemma) => groupsOf(study, dilemma));
+    }
   }
   values = examples.pop() ?? values;
   draw();
@@ -118,14 +121,18 @@ async function ask() {
       body: JSON.stringify({ alternatives }),
     });
     const told = await answer.json();
-    verdict.replaceChildren(...(answer.ok ? decision(told) : [h("p", {}, words("decide_failed", { message: told.error.message }))]));
+    verdict.replaceChildren(
+      ...(answer.ok ? decision(told) : [h("p", {}, words("decide_failed", { message: told.error.message }))]),
+    );
   } catch (error) {
     verdict.replaceChildren(h("p", {}, words("decide_failed", { message: String(error) })));
   }
 }
 
 /** @param {any} told */
-function decision({ choice, probability, probabilities = null, toss_a_coin: coin, certainty, too_close_to_call: close }) {
+function decision(told) {
+  const { choice, probability, probabilities = null, certainty } = told;
+  const { toss_a_coin: coin, too_close_to_call: close } = told;
   const sure = { certainty: Math.floor(100 * certainty), share: Math.round(100 * (probability ?? 0)) };
   const chosen = coin ? said.decide_coin : words("decide_choice", { tag: choice });
   const note = probability === null ? "decide_certainty" : "decide_share";
@@ -139,10 +146,13 @@ function decision({ choice, probability, probabilities = null, toss_a_coin: coin
   ];
 }
 
-/** The three shares, in people of 100; those of the alternatives in their order. @param {Record<string, number>} given */
+/**
+ * The three shares, in people of 100; those of the alternatives in their order.
+ * @param {Record<string, number>} given
+ */
 function shares(given) {
-  const [[tag, first], [, second], [, coin]] = Object.entries(given).map(([name, share]) => [name, Math.round(100 * share)]);
-  return { tag, first, second, coin };
+  const [first, second, coin] = Object.values(given).map((share) => Math.round(100 * share));
+  return { tag: Object.keys(given)[0], first, second, coin };
 }
 
 /** @param {string} key @param {Record<string, string | number>} given */
