@@ -8,6 +8,7 @@ from tests.web.axe import violations
 
 from crowdveil.audit.browser import PATIENCE
 from crowdveil.client.client import Client
+from crowdveil.pages.release_page import release_page
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
@@ -107,6 +108,38 @@ def test_everybody_can_use_every_public_page(page, site):
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
         for scheme in ("light", "dark"):
             assert violations(page, scheme) == [], f"{path} ({scheme})"
+
+
+WORDS_ON_TWO_LINES = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (texts.nextNode()) {
+    const { currentNode: text } = texts;
+    const unseen = text.parentElement.closest("thead")?.offsetWidth <= 1;
+    if (unseen || text.parentElement.closest("code, .away")) continue;
+    for (const { 0: word, index } of text.data.matchAll(/\\p{L}+/gu)) {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+    }
+  }
+  return broken;
+}"""
+
+
+def test_no_word_of_a_page_about_releases_is_broken(browser, site):
+    """On any screen, also where a browser has none but a wide font."""
+    with Client(site[1]) as client:
+        release = client.release(poll="road")
+    page = browser.new_page()
+    page.set_content(release_page([release, release]))
+    page.evaluate("document.documentElement.style.setProperty('--sans', 'DejaVu Sans, Verdana, sans-serif')")
+    for width in (256, 320, 641, 700, 1100):
+        page.set_viewport_size({"width": width, "height": 640})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(WORDS_ON_TWO_LINES) == [], width
+    page.close()
 
 
 def test_groups_stand_side_by_side_and_can_be_taken_away(page):
