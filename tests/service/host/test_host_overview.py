@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from tests.kinds_of_question import CHECK, NOISY, TEXT
+from tests.service.host.website import flat
 from tests.service.voters import ballot
 
 from crowdveil.privacy.epsilon import Epsilon
@@ -21,8 +22,8 @@ def token_of(page):
 
 
 def funnel_of(page):
-    steps = re.search(r'<ul class="funnel">(.*?)</ul>', page, re.DOTALL)[1]
-    return [re.sub(r"<[^>]+>", "", line).strip() for line in steps.strip().splitlines()]
+    steps = re.search(r'<ul class="funnel">(.*?)</ul>', flat(page))[1]
+    return [re.sub(r"<[^>]+>", "", step).strip() for step in re.findall(r"<li>(.*?)</li>", steps)]
 
 
 def test_those_who_come_to_each_step_are_counted(hosted):

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from tests.service.host.website import website
+from tests.service.host.website import flat, website
 
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.service.poll import poll_from_dict
@@ -40,7 +40,7 @@ def test_the_address_for_voters_carries_the_fingerprint_everywhere(site):
 
 
 def test_the_page_of_the_poll_tells_batches_and_promise(site):
-    shown = site.get("/host/polls/open").text
+    shown = flat(site.get("/host/polls/open").text)
     assert "https://relay.example, which hands over 20 reports or more at a time. So far: 24." in shown
     assert relayed_promise(OPEN).lines[2][:60] in shown
     assert "sealed to another key" in shown

@@ -110,6 +110,11 @@ class Site:
         return tokens
 
 
+def flat(page):
+    """Return a page's source on one line: where it is broken means nothing."""
+    return re.sub(r">\s+<", "><", " ".join(page.split()))
+
+
 def begin_anew(site):
     """Leave a website as it is in the beginning: nobody is signed in, nobody has voted."""
     empty(site.service)
