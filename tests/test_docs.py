@@ -333,6 +333,15 @@ def test_prose_is_wrapped_at_one_width(page):
     assert not wide
 
 
+def test_scripts_styles_and_templates_are_as_narrow_as_prose():
+    """Python is ruff's to check, and what others have written stays as they wrote it."""
+    code = [path for folder in ("src", "tests", "examples") for path in sorted((ROOT / folder).rglob("*.*"))]
+    ours = [path for path in code if path.suffix in {".js", ".mjs", ".css", ".html"} and "vendor" not in path.parts]
+    assert {path.suffix for path in ours} == {".js", ".mjs", ".css", ".html"}
+    lines = [(path, line) for path in ours for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(named(path), line) for path, line in lines if len(line) > 120] == []
+
+
 SHIPPED = [*PAGES, ROOT / "Makefile", ROOT / "pyproject.toml", *sorted((ROOT / "examples").iterdir())]
 
 
