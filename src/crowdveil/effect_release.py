@@ -15,10 +15,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.errors import CrowdveilError, as_pandas, check_flag, check_text, path_of
+from crowdveil.errors import CrowdveilError, as_pandas, check_text, path_of
 from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
+from crowdveil.releases import (
+    EFFECTS_FORMAT,
+    Publication,
+    publication_fields,
+    publication_from_dict,
+    read_json,
+    read_publication,
+)
 from crowdveil.study.features import Factor
 from crowdveil.study.study import Study
 
@@ -283,33 +290,16 @@ def holds_effects(path: Path) -> bool:
 
 def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -> EffectsRelease:
     """Read and check a file of effects; one made with floating-point noise must be allowed explicitly."""
-    check_flag(allow_experiment, "allow_experiment")
-    path = path_of(path, "the file of effects")
-    try:
-        return effects_from_dict(read_json(path), allow_experiment=allow_experiment)
-    except CrowdveilError as error:
-        raise CrowdveilError(f"{path}: {error}") from None
+    return read_publication(path, "the file of effects", effects_from_dict, allow_experiment)
 
 
 def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRelease:
     """Check the plain data of a file of effects and build the release."""
-    checked_content(data, EFFECTS_FORMAT)
-    try:
-        study = study_of(data)
-        release = EffectsRelease(
-            effects=Effects.from_dict(data, study),
-            guarantee=Guarantee.from_dict(data["guarantee"]),
-            mechanism=str(data["mechanism"]),
-            sampler=str(data["noise"]["sampler"]),
-            exact=data["noise"]["exact"] is True,
-            facts=data["facts"],
-            ledger=data["ledger"],
-            version=str(data["crowdveil"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CrowdveilError(f"it is not a complete file of effects: {type(error).__name__} {error}") from None
-    check_exact(release, allow_experiment)
-    return release
+    return publication_from_dict(data, EFFECTS_FORMAT, "file of effects", _effects_release, allow_experiment)
+
+
+def _effects_release(data: Mapping[str, Any], study: Study) -> EffectsRelease:
+    return EffectsRelease(effects=Effects.from_dict(data, study), **publication_fields(data))
 
 
 def check_table(path: Path) -> None:

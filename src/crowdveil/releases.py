@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -88,13 +88,47 @@ class Publication(ABC):
             self.on_save(self.digest)
 
 
-def check_exact(published: Publication, allow_experiment: bool) -> None:
-    """Refuse a release that protects nobody, unless it is allowed explicitly."""
+P = TypeVar("P", bound=Publication)
+
+
+def read_publication(path: str | PathLike[str], what: str, from_dict: Callable[..., P], allow_experiment: bool) -> P:
+    """Read and check a published file; ``what`` is its name in errors."""
+    check_flag(allow_experiment, "allow_experiment")
+    path = path_of(path, what)
+    try:
+        return from_dict(read_json(path), allow_experiment=allow_experiment)
+    except CrowdveilError as error:
+        raise CrowdveilError(f"{path}: {error}") from None
+
+
+def publication_from_dict(
+    data: Any, file_format: str, what: str, build: Callable[[Any, Study], P], allow_experiment: bool
+) -> P:
+    """Check the plain data of a published file, and build its content from them and their study."""
+    checked_content(data, file_format)
+    try:
+        published = build(data, study_of(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CrowdveilError(f"it is not a complete {what}: {type(error).__name__} {error}") from None
     if not published.exact and not allow_experiment:
         raise CrowdveilError(
             "it was made with floating-point noise, which protects nobody: it is for experiments only "
             "(allow it by name with --allow-experiment)"
         )
+    return published
+
+
+def publication_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that every publication has, from the plain data of a file."""
+    return {
+        "guarantee": Guarantee.from_dict(data["guarantee"]),
+        "mechanism": str(data["mechanism"]),
+        "sampler": str(data["noise"]["sampler"]),
+        "exact": data["noise"]["exact"] is True,
+        "facts": data["facts"],
+        "ledger": data["ledger"],
+        "version": str(data["crowdveil"]),
+    }
 
 
 def study_of(data: Mapping[str, Any]) -> Study:
@@ -389,42 +423,29 @@ def check_release(given: object) -> None:
 
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
     """Read and check a release file; one made with floating-point noise must be allowed explicitly."""
-    check_flag(allow_experiment, "allow_experiment")
-    path = path_of(path, "the release file")
-    try:
-        return release_from_dict(read_json(path), allow_experiment=allow_experiment)
-    except CrowdveilError as error:
-        raise CrowdveilError(f"{path}: {error}") from None
+    return read_publication(path, "the release file", release_from_dict, allow_experiment)
 
 
 def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
     """Check the plain data of a release and build it."""
-    checked_content(data, FORMAT)
-    try:
-        study = study_of(data)
-        if set(data["parameter"]) != set(study.feature_names):
-            raise CrowdveilError("its parameter does not name the study's features")
-        release = Release(
-            study=study,
-            parameter=np.array([float(data["parameter"][name]) for name in study.feature_names]),
-            guarantee=Guarantee.from_dict(data["guarantee"]),
-            mechanism=str(data["mechanism"]),
-            noise=noise_from_dict(data["noise"]),
-            sampler=str(data["noise"]["sampler"]),
-            exact=data["noise"]["exact"] is True,
-            facts=data["facts"],
-            ledger=data["ledger"],
-            version=str(data["crowdveil"]),
-            unknown=None if data["unknown"] is None else Uncertainty.from_dict(data["unknown"], study.dimension),
-            indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
-            reliability=Reliability.from_dict(data["reliability"]) if "reliability" in data else None,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None
+    return publication_from_dict(data, FORMAT, "release", _release, allow_experiment)
+
+
+def _release(data: Mapping[str, Any], study: Study) -> Release:
+    if set(data["parameter"]) != set(study.feature_names):
+        raise CrowdveilError("its parameter does not name the study's features")
+    release = Release(
+        study=study,
+        parameter=np.array([float(data["parameter"][name]) for name in study.feature_names]),
+        noise=noise_from_dict(data["noise"]),
+        unknown=None if data["unknown"] is None else Uncertainty.from_dict(data["unknown"], study.dimension),
+        indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
+        reliability=Reliability.from_dict(data["reliability"]) if "reliability" in data else None,
+        **publication_fields(data),
+    )
     _check_relayed(release)
     if not all(math.isfinite(value) for value in release.parameter):
         raise CrowdveilError("its parameter is not finite: the release is damaged")
-    check_exact(release, allow_experiment)
     return release
 
 
