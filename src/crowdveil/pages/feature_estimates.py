@@ -29,6 +29,13 @@ class PreferenceSign(StrEnum):
     LESS = "less"
     UNCLEAR = "unclear"
 
+    @classmethod
+    def of(cls, value: float, error_bar: float) -> PreferenceSign:
+        """Return the sign of a value, unless its error bar reaches zero."""
+        if not abs(value) > error_bar:
+            return cls.UNCLEAR
+        return cls.MORE if value > 0 else cls.LESS
+
 
 @dataclass(frozen=True)
 class FeatureEstimate:
@@ -43,9 +50,7 @@ class FeatureEstimate:
     @property
     def sign(self) -> PreferenceSign:
         """The sign of the value, unless its error bar reaches zero."""
-        if not abs(self.value) > self.error_bar:
-            return PreferenceSign.UNCLEAR
-        return PreferenceSign.MORE if self.value > 0 else PreferenceSign.LESS
+        return PreferenceSign.of(self.value, self.error_bar)
 
 
 def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:

@@ -31,11 +31,10 @@ from crowdveil.privacy.ledger.entries import ChargeableLedger, ChargePreview
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping
-from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish.effects_request import EffectsPreview, Weights, preview_effects
-from crowdveil.publish.release import REPORTS_MADE_BY, publish
+from crowdveil.publish.release import REPORTS_MADE_BY, charge_reference, exact_noise, publish
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
@@ -144,10 +143,10 @@ def charged_effects(
     """Make effects with exact noise, charged before it is drawn; a ledger file is notified when they are saved."""
     check_ledger(ledger)
     check_smallest(smallest)
-    noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
+    noise = exact_noise(asked.guarantee.paradigm.place)
     draw = _prepare(ballots, asked, noise)
     entry = ledger.charge(asked.charge)
-    made = _released(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id}, smallest)
+    made = _released(asked, draw(), noise, charge_reference(entry), smallest)
     return replace(made, on_save=partial(ledger.deliver, entry.id)) if isinstance(ledger, Ledger) else made
 
 

@@ -27,17 +27,16 @@ from crowdveil.errors import CrowdveilError, check_flag, path_of
 from crowdveil.estimation.ratios import told_apart
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
-from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Unit
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.group_mechanism import GroupEstimate, Grouping, GroupMechanism, GroupSource
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import check_options, group_mechanism
-from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.uncertainty import ERROR_BAR
-from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, experiment
+from crowdveil.publish.release import REPORTS_MADE_BY, charge_reference, delivered_release, exact_noise, experiment
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
@@ -254,10 +253,10 @@ def charged_groups(
     """Make the releases of secret groups with exact noise, charged before it is drawn."""
     check_ledger(ledger)
     check_smallest(smallest)
-    noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
+    noise = exact_noise(asked.guarantee.paradigm.place)
     draw = asked.mechanism.prepare(source, asked.settings, asked.guarantee.epsilon, noise, smallest)
     entry = ledger.charge(asked.charge)
-    releases = _releases(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id})
+    releases = _releases(asked, draw(), noise, charge_reference(entry))
     deliver = (lambda digest: ledger.deliver(entry.id, digest)) if isinstance(ledger, Ledger) else None
     return GroupReleases(asked.grouping.question, releases, deliver)
 

@@ -14,8 +14,8 @@ from typing import Any
 from crowdveil.ballots.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
-from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.ledger.entries import ChargeableLedger
+from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.privacy.ledger.entries import ChargeableLedger, PostedCharge
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.devices import device_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Loss, Sensitivity
@@ -143,7 +143,17 @@ def charged_release(source: BallotSource, request: Request, ledger: ChargeableLe
         )
     draw = _measure(source, asked, seed=None)
     entry = ledger.charge(asked.charge)
-    return _release(asked, draw(), {"id": entry.ledger, "entry": entry.id})
+    return _release(asked, draw(), charge_reference(entry))
+
+
+def charge_reference(charge: PostedCharge) -> dict[str, Any]:
+    """Return what a published file says about the charge that paid for it."""
+    return {"id": charge.ledger, "entry": charge.id}
+
+
+def exact_noise(place: Place) -> Noise:
+    """Return a source of exact noise: for one draw on everybody's sum, or for one on every voter's report."""
+    return OpenDPNoise() if place is Place.CENTRAL else BulkNoise()
 
 
 def experiment(source: BallotSource, request: Request, seed: int) -> Release:

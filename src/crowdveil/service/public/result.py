@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
 from crowdveil.effect_release import Effect, Effects
-from crowdveil.pages.feature_estimates import decimals, feature_estimates, one_line, signed
+from crowdveil.pages.feature_estimates import PreferenceSign, decimals, feature_estimates, one_line, signed
 from crowdveil.pages.plain_words import attacker_odds
 from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.polls import Poll
@@ -162,9 +162,9 @@ def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> t
         feature = release.study.features[k]
         value = float(release.parameter[k])
         bar = float(release.error_bars[k])
-        lean = "unclear" if not abs(value) > bar else "more" if value > 0 else "less"
         label = one_line(said["features"][feature.name]["label"])
-        rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", lean))
+        sign = PreferenceSign.of(value, bar).value
+        rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", sign))
     return tuple(rows)
 
 
