@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from memory import peak_memory
 
-from crowdveil.ballots.file import open_ballots, read_ballots
+from crowdveil.ballots.ballot_file import open_ballots, read_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish.release import release
 from crowdveil.sources.moral_machine.importing import import_moral_machine

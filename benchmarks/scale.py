@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from memory import peak_memory
 
-from crowdveil.ballots.file import open_ballots, write_ballots
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.engines.batches import BatchedBallots
 from crowdveil.engines.engine import LocalEngine
 from crowdveil.engines.spark import spark_engine

@@ -1,10 +1,10 @@
 """The public names of crowdveil: what stands here is the front door, and nothing else is."""
 
+from crowdveil.ballots.ballot_file import BallotFile as BallotFile
+from crowdveil.ballots.ballot_file import open_ballots as open_ballots
+from crowdveil.ballots.ballot_file import read_ballots as read_ballots
+from crowdveil.ballots.ballot_file import write_ballots as write_ballots
 from crowdveil.ballots.ballots import Ballots as Ballots
-from crowdveil.ballots.file import BallotFile as BallotFile
-from crowdveil.ballots.file import open_ballots as open_ballots
-from crowdveil.ballots.file import read_ballots as read_ballots
-from crowdveil.ballots.file import write_ballots as write_ballots
 from crowdveil.client.client import Client as Client
 from crowdveil.client.client import Unreachable as Unreachable
 from crowdveil.client.client import VoterReceipt as VoterReceipt
@@ -51,7 +51,7 @@ from crowdveil.publish.effects_request import Weights as Weights
 from crowdveil.publish.effects_request import preview_effects as preview_effects
 from crowdveil.publish.groups import GroupReleases as GroupReleases
 from crowdveil.publish.groups import release_by as release_by
-from crowdveil.publish.implied import implied_effects as implied_effects
+from crowdveil.publish.implied_effects import implied_effects as implied_effects
 from crowdveil.publish.release import preview as preview
 from crowdveil.publish.release import release as release
 from crowdveil.publish.release import release_for_experiments as release_for_experiments

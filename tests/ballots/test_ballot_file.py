@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.ballots.test_ballots import STUDY, crowd, full_crowd, same
 
+from crowdveil.ballots import ballot_file as ballot_file
 from crowdveil.ballots import ballots as module
-from crowdveil.ballots import file as ballot_file
+from crowdveil.ballots.ballot_file import open_ballots, read_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, census
-from crowdveil.ballots.file import open_ballots, read_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
 

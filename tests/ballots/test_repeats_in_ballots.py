@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdveil.ballots.ballot_file import open_ballots, read_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, census, concatenate
 from crowdveil.ballots.columns import answered_alike
-from crowdveil.ballots.file import open_ballots, read_ballots, write_ballots
 from crowdveil.ballots.selection import filter_by_voter, merge, split_at_random
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.simulated import simulate_crowd

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowdveil.ballots.file import open_ballots, write_ballots
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.selection import filter_by_voter, split_at_random
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.simulated import simulate_crowd

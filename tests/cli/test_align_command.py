@@ -7,7 +7,7 @@ import pytest
 from tests.evaluation.chat_server import chat_server
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.file import write_ballots
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.program import answer, crowdveil, refused
 
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import write_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.sources.simulated import synthetic_crowd
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.program import answer, crowdveil, refused
 
+from crowdveil.ballots.ballot_file import read_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots, write_ballots
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("synthetic-2")

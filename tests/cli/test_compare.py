@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.file import write_ballots
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.evaluation import comparison
 from crowdveil.evaluation.comparison_runs import collect
 from crowdveil.privacy.epsilon import Epsilon

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from tests.program import answer, crowdveil
 
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import write_ballots
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.file import write_ballots
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

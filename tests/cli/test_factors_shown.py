@@ -3,8 +3,8 @@
 import numpy as np
 from tests.program import answer, crowdveil
 
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import write_ballots
 from crowdveil.study.bundled import load_study
 
 

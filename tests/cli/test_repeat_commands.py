@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.file import read_ballots
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.releases import read_release
 
 

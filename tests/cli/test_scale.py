@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.program import Result, crowdveil, refused
 
+from crowdveil.ballots.ballot_file import open_ballots
 from crowdveil.ballots.ballots import census
-from crowdveil.ballots.file import open_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.releases import read_release
 from crowdveil.sources.simulated_layout import write_public_layout

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.program import answer, crowdveil, refused
 
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.table import read_table
 from crowdveil.study.bundled import load_study

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from crowdveil.ballots import ballots as ballots_module
+from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, BallotSource, concatenate
-from crowdveil.ballots.file import BallotFile, open_ballots, write_ballots
 from crowdveil.engines.batches import BatchedBallots, add_up, map_batches
 from crowdveil.engines.engine import LocalEngine, chosen_engine
 from crowdveil.errors import CrowdveilError

@@ -17,8 +17,8 @@ import pytest
 from tests.engines.test_local import BOUND, STUDY, VOTERS, crowd, cut, measured_whole, measurements
 
 from crowdveil.arrays import IntArray
+from crowdveil.ballots.ballot_file import open_ballots
 from crowdveil.ballots.ballots import Ballots, census
-from crowdveil.ballots.file import open_ballots
 from crowdveil.engines.batches import BatchedBallots, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation import comparison as compare_module

@@ -12,8 +12,8 @@ from tests.program import answer, crowdveil, refused
 from tests.real_data import MORAL_MACHINE, with_moral_machine
 from tests.relay.conftest import running_pair
 
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots
 from crowdveil.evaluation import comparison
 from crowdveil.evaluation.comparison import relayed_contenders
 from crowdveil.evaluation.comparison_runs import (

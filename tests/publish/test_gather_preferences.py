@@ -15,7 +15,7 @@ from crowdveil.privacy.mechanisms.reports import LevelSums
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.publish.gather import ReportedGroups, check_implied, implied_from_reports, release_from_reports
-from crowdveil.publish.implied import implied_effects
+from crowdveil.publish.implied_effects import implied_effects
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import synthetic_study
 

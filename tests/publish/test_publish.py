@@ -13,8 +13,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, census
-from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Amount, Epsilon, Epsilons
@@ -213,7 +213,7 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
 RELEASE_FOREVER = """
 import sys
 from pathlib import Path
-from crowdveil.ballots.file import open_ballots
+from crowdveil.ballots.ballot_file import open_ballots
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger

@@ -9,7 +9,7 @@ import pytest
 from tests.program import answer, crowdveil, refused
 from tests.real_data import MORAL_MACHINE, MORAL_MACHINE_ABOUT, with_moral_machine
 
-from crowdveil.ballots.file import read_ballots
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.engines.engine import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.about import AboutMapping, AboutQuestion, read_about

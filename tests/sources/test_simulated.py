@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from crowdveil.arrays import FloatArray
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import census, concatenate
-from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import simulated
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd

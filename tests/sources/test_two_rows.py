@@ -9,7 +9,7 @@ import pytest
 from tests.program import answer, crowdveil, refused
 from tests.real_data import FAIRNESS, FAIRNESS_ABOUT, with_fairness
 
-from crowdveil.ballots.file import read_ballots
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.mapping import load_mapping

@@ -16,8 +16,8 @@ from populations import Mixture, epsilon_or_mixture, release
 from scipy.special import ndtr
 from tables import write_table
 
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots
 from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from crowdveil.ballots.file import read_ballots
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.probit import slopes_and_weights
 

@@ -16,8 +16,8 @@ from certainty import CERTAINTIES, wrong_and_certain
 from populations import coverage, release, usual_population
 from tables import write_table
 
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots
 from crowdveil.decision import crowd_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design

@@ -28,8 +28,8 @@ from crowdveil.audit.dirty_csv import (
     import_line_by_line,
     import_plainly,
 )
+from crowdveil.ballots.ballot_file import open_ballots, read_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, BallotSource, join_batches
-from crowdveil.ballots.file import open_ballots, read_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm

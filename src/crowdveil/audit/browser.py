@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwright
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.submission import TOKEN_HEADER, ToldStep
+from crowdveil.protocol.submission import TOKEN_HEADER, VoterStep
 
 NAMES = (
     "chromium-headless-shell",  # draws no windows, which halves the work
@@ -39,7 +39,7 @@ INSTRUCTION = (
 )
 STILL = '<!doctype html><link rel="icon" href="data:,">'
 """A page that runs no code."""
-TELLING = {f'{{"step":"{step}"}}': step for step in ToldStep}
+TELLING = {f'{{"step":"{step}"}}': step for step in VoterStep}
 """The only request bodies with which a page may report a step."""
 PATIENCE = 60_000
 """Milliseconds after which something on a page counts as missing."""
@@ -174,12 +174,12 @@ class Visitor:
         """Return the requests with this method, in order."""
         return [request for request in self.requests if request.method == method]
 
-    def told(self) -> list[ToldStep | None]:
+    def told(self) -> list[VoterStep | None]:
         """Return the steps that the page reported to the server, in order; None for any other report."""
         return [_told(request) for request in self.sent("POST")]
 
 
-def _told(request: Request) -> ToldStep | None:
+def _told(request: Request) -> VoterStep | None:
     address = urlsplit(request.url)
     bare = address.path.endswith("/steps") and not address.query and TOKEN_HEADER.lower() not in request.headers
     return TELLING.get(request.post_data or "") if bare else None

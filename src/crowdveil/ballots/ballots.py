@@ -2,7 +2,7 @@
 
 A dilemma is first minus second, and the choice is +1 for the first, -1 for the second and 0 for neither. Estimates use
 their product, chosen minus other (the paper's V = X - Z, Eq. 6). A crowd is never a list of objects: a million voters
-are a few arrays here, or a file that is read in batches (``file``).
+are a few arrays here, or a file that is read in batches (``ballot_file``).
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class Ballots:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the ballots to a file, whole or not at all; ``read_ballots`` reads it."""
-        from crowdveil.ballots.file import write_ballots  # that module imports this one
+        from crowdveil.ballots.ballot_file import write_ballots  # that module imports this one
 
         write_ballots(path_of(path, "the ballot file"), self.study, [self], self.origin)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from crowdveil.arrays import BoolArray
+from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import check_distinct, join_names
-from crowdveil.ballots.file import BallotFile, open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 
 Mask = Callable[[Ballots, int], BoolArray]

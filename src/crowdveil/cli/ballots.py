@@ -191,7 +191,7 @@ def filter_(
     refused unless it declares the selection public (`release --public-selection`). A ledger charges the people who are
     in both files for both.
     """
-    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.ballot_file import open_ballots
     from crowdveil.ballots.selection import filter_by_group, filter_by_voter
 
     if (names is None) == (not group):
@@ -222,7 +222,7 @@ def split(
     A random part may be released like any crowd. Groups record how they were selected, as in `ballots filter`; results
     by group that protect the group come from `crowdveil effects --by`.
     """
-    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.ballot_file import open_ballots
     from crowdveil.ballots.selection import split_at_random, split_by_group
 
     at_random = (rest, share, seed)

@@ -11,7 +11,7 @@ import typer
 from crowdveil.cli.terminal import AsJson, Table, progress, say, show, tell
 
 if TYPE_CHECKING:
-    from crowdveil.ballots.file import BallotFile
+    from crowdveil.ballots.ballot_file import BallotFile
     from crowdveil.decision import Decision
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.releases import Release
@@ -59,7 +59,7 @@ def demo(
 def _simulate(folder: Path, voters: int) -> BallotFile:
     import numpy as np
 
-    from crowdveil.ballots.file import open_ballots, write_ballots
+    from crowdveil.ballots.ballot_file import open_ballots, write_ballots
     from crowdveil.sources.simulated import simulate_crowd
     from crowdveil.study.bundled import load_study
 

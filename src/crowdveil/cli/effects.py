@@ -154,7 +154,7 @@ def _show_implied(
     path: Path, given: Mapping[str, object], table: Path | None, plot: Path | None, as_json: bool
 ) -> None:
     """Show the effects that a release of preferences implies."""
-    from crowdveil.publish.implied import implied_effects
+    from crowdveil.publish.implied_effects import implied_effects
     from crowdveil.releases import read_release
 
     for name, value in given.items():

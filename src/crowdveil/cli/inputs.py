@@ -60,7 +60,7 @@ _STEPS = {True: "reading", False: "putting voters together"}
 @contextmanager
 def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[BatchedBallots]:
     """Open a ballot file, with a progress bar for a command that reads it ``walks`` times; all cores by default."""
-    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.ballot_file import open_ballots
     from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.engine import LocalEngine
 

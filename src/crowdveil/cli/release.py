@@ -277,7 +277,7 @@ def _maker(
 
 
 def _design(given: str | None) -> BallotSource | str | None:
-    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.ballot_file import open_ballots
     from crowdveil.estimation.dilemmas import GENERATOR
 
     return given if given is None or given == GENERATOR else open_ballots(Path(given))

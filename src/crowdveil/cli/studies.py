@@ -79,7 +79,7 @@ def simulate(
     """
     import numpy as np
 
-    from crowdveil.ballots.file import write_ballots
+    from crowdveil.ballots.ballot_file import write_ballots
     from crowdveil.sources.simulated import TAU, simulate_crowd, synthetic_crowd
     from crowdveil.study.bundled import load_study
 

@@ -35,7 +35,7 @@ from crowdveil.evaluation.toolkit.plotting import BLUE, GREEN, GREY, ORANGE, PUR
 from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
 from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.uncertainty import Uncertainty
-from crowdveil.publish.implied import mean_reach, preferred
+from crowdveil.publish.implied_effects import mean_reach, preferred
 from crowdveil.releases import Release, check_release
 from crowdveil.study.study import Study
 

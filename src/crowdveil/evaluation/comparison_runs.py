@@ -14,8 +14,8 @@ import polars as pl
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.file import read_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides

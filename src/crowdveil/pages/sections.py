@@ -24,7 +24,7 @@ from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
 from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.uncertainty import ERROR_BAR
-from crowdveil.publish.implied import implied_effects
+from crowdveil.publish.implied_effects import implied_effects
 from crowdveil.releases import Release
 
 _SIGNS = {PreferenceSign.MORE: "▲", PreferenceSign.LESS: "▼", PreferenceSign.UNCLEAR: "○"}

@@ -35,7 +35,7 @@ NEITHER = "neither"
 """The choice to treat both sides equally, in a study that allows it."""
 
 
-class ToldStep(StrEnum):
+class VoterStep(StrEnum):
     """The steps of a voter that the page reports to the host's server, by name and with nothing else."""
 
     HALF = "half"

@@ -42,7 +42,7 @@ from crowdveil.privacy.mechanisms.reports import LevelSums
 from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.publish.effects import effects_of
-from crowdveil.publish.implied import implied_effects
+from crowdveil.publish.implied_effects import implied_effects
 from crowdveil.publish.request import FEWEST_VOTERS
 from crowdveil.releases import Release
 from crowdveil.study.study import Study

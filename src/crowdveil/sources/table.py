@@ -18,9 +18,9 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.arrays import IntArray, SmallIntArray
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories, answered_alike, dilemmas_between
-from crowdveil.ballots.file import write_ballots
 from crowdveil.errors import check_type, path_of
 from crowdveil.files import check_writable
 from crowdveil.sources.about import About, AboutMapping, read_about, voter_name

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Barrier as ThreadBarrier
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.privacy.ledger.ledger import Ledger
 

@@ -19,7 +19,7 @@ from tests.privacy.ledger.races import PROCESSES
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.people import key_path
 

@@ -24,7 +24,7 @@ from crowdveil.errors import BudgetExceeded
 from crowdveil.files import write_text
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 

@@ -15,7 +15,7 @@ from tests.privacy.ledger.races import DATASET, accepted_in_a_race, spent_by_pro
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
 
 BUDGET, STEP = 1_000_000, 100_000

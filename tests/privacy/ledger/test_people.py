@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from tests.privacy.ledger.posting import crowd_of
 
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, concatenate
-from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit

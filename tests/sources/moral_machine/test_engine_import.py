@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdveil.ballots.ballot_file import open_ballots
 from crowdveil.ballots.ballots import census
-from crowdveil.ballots.file import open_ballots
 from crowdveil.engines.engine import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.moral_machine import blocks, shards

@@ -23,8 +23,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.audit.dirty_csv import COLUMNS, apply_rules, outcome_of, plain_rows
+from crowdveil.ballots.ballot_file import open_ballots, read_ballots
 from crowdveil.ballots.ballots import census
-from crowdveil.ballots.file import open_ballots, read_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine import blocks, importing, shards

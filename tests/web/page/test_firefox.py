@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.web.firefox import MISSING, find_firefox, open_firefox
 
-from crowdveil.protocol.submission import ToldStep
+from crowdveil.protocol.submission import VoterStep
 
 RIGHT, ENTER = "\ue014", "\ue007"
 
@@ -46,7 +46,7 @@ def test_the_whole_way_in_firefox(tab, address, stored):
     assert set(json.loads(body)) >= {"format", "study", "mechanism", "values"}
     told = [request for request in tab.requests if request["method"] != "GET"]
     assert {request["url"] for request in told} == {f"{address}/api/polls/score/steps"}
-    assert [request["bodySize"] for request in told] == [len(f'{{"step":"{step}"}}') for step in ToldStep]
+    assert [request["bodySize"] for request in told] == [len(f'{{"step":"{step}"}}') for step in VoterStep]
     tab.touch("main button.primary")
     tab.wait_for(".facts code")
     report = tab.evaluate("document.querySelector('.facts code').textContent")

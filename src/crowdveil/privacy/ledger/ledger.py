@@ -43,7 +43,7 @@ import numpy as np
 from crowdveil.errors import BudgetExceeded, CrowdveilError, check_text, is_number, path_of, shown
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.entries import (
     LINES,
     Account,

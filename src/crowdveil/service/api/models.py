@@ -10,7 +10,7 @@ from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA
 from crowdveil.protocol.polls import EntryRule, PollState, PollSummary
 from crowdveil.protocol.questions import QuestionKind
-from crowdveil.protocol.submission import ToldStep
+from crowdveil.protocol.submission import VoterStep
 
 MICRO = Field(description="In millionths.")
 BY_VALUE = Field(strict=False)
@@ -187,7 +187,7 @@ class Session(Model):
 class StepBody(Model):
     """A step that somebody has reached: half of the dilemmas answered, all of them, everything ready to be sent."""
 
-    step: Annotated[ToldStep, BY_VALUE]
+    step: Annotated[VoterStep, BY_VALUE]
 
 
 class ReportBody(Model):

@@ -17,7 +17,7 @@ from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.about_you import MeanAnswer, OptionShare, corrected_mean, corrected_shares
 from crowdveil.protocol.polls import Level, PollState
 from crowdveil.protocol.questions import Answer, Question, QuestionKind, host_words
-from crowdveil.protocol.submission import ToldStep
+from crowdveil.protocol.submission import VoterStep
 from crowdveil.service.host.request import HostRequest
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.polls import OPENED, STARTED, PollStatus
@@ -172,9 +172,9 @@ def _funnel(request: HostRequest, status: PollStatus) -> tuple[FunnelStep, ...]:
     counted = {
         "opened the page": reached[OPENED],
         "started the dilemmas": reached[STARTED],
-        "answered half of them": reached[ToldStep.HALF],
-        "answered all of them": reached[ToldStep.ALL],
-        "came to the last page": reached[ToldStep.REVIEW],
+        "answered half of them": reached[VoterStep.HALF],
+        "answered all of them": reached[VoterStep.ALL],
+        "came to the last page": reached[VoterStep.REVIEW],
         "sent their answers" if not status.poll.distributed else "sent a report": status.participants,
     }
     people = list(accumulate(reversed(counted.values()), max))[::-1]

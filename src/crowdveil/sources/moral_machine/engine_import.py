@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots.file import write_ballots
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.engines.engine import Engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import put_in_place

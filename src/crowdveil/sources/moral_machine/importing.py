@@ -21,8 +21,8 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.arrays import ByteArray, IntArray, WordArray
+from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots, concatenate
-from crowdveil.ballots.file import write_ballots
 from crowdveil.engines.engine import in_order, usable_cores
 from crowdveil.errors import CrowdveilError, check_whole, path_of, shown
 from crowdveil.files import check_writable, put_in_place, replacing

@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 import crowdveil as cv
 from crowdveil.estimation.effects import public_pairs
-from crowdveil.publish.implied import preferred
+from crowdveil.publish.implied_effects import preferred
 from crowdveil.sources.simulated import simulate_crowd
 
 STUDY = cv.load_study("moral-machine")
