@@ -51,10 +51,10 @@ export function compare({ study, factors }, words, release, result) {
 function crowdShare(study, release, name, step) {
   const names = study.features.map((feature) => feature.name);
   const weights = study.factors?.find((factor) => factor.name === name)?.weights ?? { [name]: 1 };
-  const length = sum(step, (k) => weights[names[k]] ?? 0);
+  const length = dot(step, (k) => weights[names[k]] ?? 0);
   const { interval } = /** @type {Release["factors"][0]} */ (release.factors.find((factor) => factor.name === name));
   return {
-    share: normalShare(sum(step, (k) => release.parameter[names[k]])),
+    share: normalShare(dot(step, (k) => release.parameter[names[k]])),
     low: normalShare(length * interval[0]),
     high: normalShare(length * interval[1]),
   };
@@ -67,6 +67,6 @@ export function normalShare(t) {
 }
 
 /** @param {number[]} step @param {(k: number) => number} value */
-function sum(step, value) {
+function dot(step, value) {
   return step.reduce((total, change, k) => total + change * value(k), 0);
 }

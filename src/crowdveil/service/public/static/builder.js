@@ -22,7 +22,7 @@ export function people(form) {
   const { study, words, said, side, values, change } = form;
   const there = everybody(values);
   const label = (/** @type {"add" | "remove"} */ act, /** @type {string} */ name) =>
-    said[act].replace("{label}", inWords(words, name, 1));
+    said[act].replace("{label}", valueWords(words, name, 1));
   return [
     h(
       "div",
@@ -93,7 +93,7 @@ export function facts(form) {
             "select",
             { id, "data-key": id, onchange: pick },
             names.map((/** @type {string} */ name) =>
-              h("option", { value: name, selected: values[name] === 1 }, inWords(words, name, 1)),
+              h("option", { value: name, selected: values[name] === 1 }, valueWords(words, name, 1)),
             ),
           ),
         ),
@@ -117,7 +117,7 @@ function choice({ words, side, values, change }, feature, offered) {
       "select",
       { id, "data-key": id, onchange: pick },
       offered.map((value) =>
-        h("option", { value, selected: values[feature.name] === value }, inWords(words, feature.name, value) || "–"),
+        h("option", { value, selected: values[feature.name] === value }, valueWords(words, feature.name, value) || "–"),
       ),
     ),
   );
@@ -154,7 +154,7 @@ function range({ low, high }) {
 }
 
 /** A value in words. @param {any} words @param {string} name @param {number} value */
-function inWords(words, name, value) {
+function valueWords(words, name, value) {
   const { label, words: phrases } = words.features[name];
   if (!phrases) return String(value);
   return (phrases[String(value)] ?? phrases.other ?? `{n} ${label}`).replaceAll("{n}", String(value));
