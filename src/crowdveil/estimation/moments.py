@@ -1,7 +1,7 @@
 """Fit a preference along the axes to noisy means of instruments.
 
 The means of a crowd with preference gamma have expectation g(gamma), where g is known from public dilemmas
-(``AxisSample.expected_scores``, ``Step.expected``). The released means are s = g(gamma) plus errors of a known
+(``AxisSample.expected_scores``, ``ScoringStep.expected``). The released means are s = g(gamma) plus errors of a known
 covariance C. With a prior N(m, T) on gamma, the posterior mode minimises
 
     (s - g(gamma))' C^-1 (s - g(gamma)) + (gamma - m)' T^-1 (gamma - m),
