@@ -18,6 +18,9 @@ def check_writable(path: Path) -> None:
     """Refuse, before any work is done, a path that could not be written."""
     if path.is_dir():
         raise CrowdveilError(f"cannot write {path}: it is a directory")
+    if path.exists() and not path.is_file():
+        raise CrowdveilError(f"cannot write {path}: it is a device or a pipe, which nothing can replace; name a file")
+    path = path.resolve()
     if not path.parent.is_dir():
         raise CrowdveilError(f"cannot write {path}: there is no directory {path.parent}")
     if not os.access(path.parent, os.W_OK):
@@ -35,9 +38,11 @@ def check_picture(path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
-    The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none.
+    The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none. If the
+    path is a link, the file that it leads to is replaced, and the link stays.
     """
     check_writable(path)
+    path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
     try:
         unfinished.touch()

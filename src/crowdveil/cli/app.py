@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple, NoReturn
 
 import typer
@@ -12,10 +16,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from crowdveil.cli.help import ReadableCommand, command_group
+from crowdveil.cli.terminal import tell
 from crowdveil.errors import CrowdveilError, missing_extra
 
 USER_ERROR = 2
 INTERRUPTED = 130
+NOBODY_READS = 1
+THREADS_OF_BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+"""The variables that say with how many threads NumPy multiplies matrices. It reads them when it is loaded."""
 
 
 class Command(NamedTuple):
@@ -115,27 +123,88 @@ def _crowdveil(
 def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run the program; a user's mistake prints one line on stderr and exits with code 2."""
     given = (sys.argv[1:] if words is None else list(words)) or ["--help"]
+    if not any(name in os.environ for name in THREADS_OF_BLAS):
+        # Matrices are small here: more threads wait for each other for longer than they compute.
+        os.environ[THREADS_OF_BLAS[0]] = "1"
+    _open_closed_streams()
+    interrupt = _Interrupt()
     try:
-        code = app(given, prog_name="crowdveil", standalone_mode=False)
+        with interrupt:
+            code = app(given, prog_name="crowdveil", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
+    except KeyboardInterrupt:
+        _complain(f"interrupted{_charged(given)}")
+        sys.exit(INTERRUPTED)
     except CrowdveilError as error:
         _complain(str(error))
     except ModuleNotFoundError as error:
         _complain(str(missing_extra(error)))
     except typer.Abort:
         _complain("stopped")
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()
+        sys.exit(NOBODY_READS)  # Whoever was reading has read enough.
     except OSError as error:
-        _complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        reason = error.strerror or str(error)
+        _complain(f"{error.filename}: {reason}" if error.filename else reason)
     except typer.TyperException as error:
         command = " ".join(["crowdveil", *(word for word in given[:1] if word in COMMANDS)])
         _complain(f"{error.format_message()} (see {command} --help)")
+    finally:
+        _flush()
     sys.exit(USER_ERROR)
 
 
+class _Interrupt:
+    """Ctrl-C: it ends the block as KeyboardInterrupt, whatever becomes of that on the way."""
+
+    def __init__(self) -> None:
+        self._came = False
+
+    def __enter__(self) -> None:
+        if current_thread() is main_thread():
+            self._before = signal.signal(signal.SIGINT, self._raise)
+
+    def __exit__(self, *_: object) -> None:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGINT, self._before)
+        if self._came:
+            # Some libraries turn it into an error of their own, and the command line turns it into an exit code.
+            raise KeyboardInterrupt
+
+    def _raise(self, *_: object) -> NoReturn:
+        self._came = True
+        raise KeyboardInterrupt
+
+
+def _charged(words: Sequence[str]) -> str:
+    """Return where to look after an interruption: what was charged stays charged, with or without a release."""
+    ledger = next((after for word, after in pairwise(words) if word == "--ledger"), None)
+    return "" if ledger is None else f": crowdveil ledger show {ledger} says whether this was charged, and delivered"
+
+
 def _complain(line: str) -> None:
-    typer.echo(f"crowdveil: {line}", err=True)
+    tell(f"crowdveil: {line}")
+
+
+def _open_closed_streams() -> None:
+    """Connect stdin, stdout and stderr to nothing if they are closed.
+
+    Otherwise, the next file that is opened would take the place of one of them, and what is printed would go into it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
+def _flush() -> None:
+    """Print what is left, and drop what cannot be printed: the interpreter would complain of it when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream.fileno())
+            os.close(nothing)

@@ -11,10 +11,12 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
+
+from crowdveil.errors import CrowdveilError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.")]
@@ -25,12 +27,20 @@ GAP = 2
 
 def say(text: str = "") -> None:
     """Print a line of the result."""
-    typer.echo(text)
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CrowdveilError(
+            f"cannot print the result: {error.strerror}; what was written to files is there: look before you try again"
+        ) from None
 
 
 def tell(text: str) -> None:
-    """Print a message beside the result, on stderr."""
-    typer.echo(text, err=True)
+    """Print a message beside the result, on stderr. If it cannot be printed, the work goes on."""
+    with suppress(OSError):
+        typer.echo(text, err=True)
 
 
 def bold(text: str) -> str:
@@ -41,7 +51,7 @@ def bold(text: str) -> str:
 def show(data: Mapping[str, Any], as_json: bool, in_words: Callable[[], None]) -> None:
     """Print a result: as one JSON object, or in words."""
     if as_json:
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        say(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         in_words()
 

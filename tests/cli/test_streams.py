@@ -1,0 +1,145 @@
+"""Where the output goes: full disks, closed streams, readers who leave, devices and links, and how NumPy is started."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.program import crowdveil, refused
+
+from crowdveil.ballots.ballot_file import write_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import check_writable, write_text
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.sources.simulated import synthetic_crowd
+
+
+def shell(line, folder, **variables):
+    """Run a line of a shell in which ``crowdveil`` is the program."""
+    program = f'crowdveil() {{ "{sys.executable}" -m crowdveil "$@"; }}; '
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    words = ["bash", "-o", "pipefail", "-c", program + line]
+    return subprocess.run(words, cwd=folder, env={**kept, **variables}, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_full_disk_is_told_in_one_line(form, tmp_path):
+    done = shell(f"crowdveil studies kidney {form} > /dev/full", tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("crowdveil: cannot print the result: No space left on device")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-", "2>/dev/full"])
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_closed_streams_stop_nothing(closed, form, tmp_path):
+    done = shell(f"crowdveil studies kidney {form} {closed}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (">&-" not in closed or closed == "2>&-")
+
+
+def test_a_mistake_is_one_even_if_it_cannot_be_told(tmp_path):
+    done = shell("crowdveil studies mars 2>/dev/full", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_a_reader_who_leaves_is_no_mistake(tmp_path):
+    done = shell("crowdveil studies moral-machine | :", tmp_path)
+    assert done.returncode in (0, 1)  # 0 if everything fitted into the pipe
+    assert done.stderr == ""
+
+
+def test_a_release_is_delivered_if_nothing_can_be_told(tmp_path):
+    crowd = synthetic_crowd(30, 10, 3, np.random.default_rng(1)).ballots
+    write_ballots(tmp_path / "b.parquet", crowd.study, [crowd], {})
+    ledger = Ledger.create(tmp_path / "l", 5)
+    words = "crowdveil release b.parquet --paradigm vlcp --epsilon 1 --ledger l --out"
+    done = shell(f"{words} closed.json >&- 2>&- <&- && {words} full.json > /dev/full 2>&1", tmp_path)
+    assert done.returncode == 2
+    (account,) = ledger.statement().accounts
+    assert [entry.state for entry in account.entries] == ["delivered"] * 2
+    assert (tmp_path / "closed.json").exists()
+    assert (tmp_path / "full.json").exists()
+
+
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refused(crowdveil("simulate", "kidney", "--voters", 2, "--out", pipe), "cannot write", "it is a device or a pipe")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(CrowdveilError, match="name a file"):
+        check_writable(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    with pytest.raises(CrowdveilError, match="name a file"):
+        check_writable(tmp_path / "link")
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link, file = tmp_path / "link", tmp_path / "elsewhere" / "file"
+    link.symlink_to(file)
+    for text in ("first", "second"):
+        write_text(link, text)
+        assert link.is_symlink()
+        assert file.read_text() == text
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "file", "link"]
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing" / "file")
+    with pytest.raises(CrowdveilError, match="there is no directory"):
+        check_writable(tmp_path / "nowhere")
+
+
+THREADS = """
+import os, sys
+from crowdveil.cli.app import main
+assert "numpy" not in sys.modules  # it reads the number of threads when it is loaded
+try:
+    main(["studies", "kidney"])
+except SystemExit:
+    assert "numpy" in sys.modules
+    print(os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2"), ({"OMP_NUM_THREADS": "2"}, "None")],
+)
+def test_matrices_are_multiplied_by_one_thread_unless_the_user_says_more(variables, expected, tmp_path):
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    words = [sys.executable, "-c", THREADS]
+    done = subprocess.run(words, cwd=tmp_path, env={**kept, **variables}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == expected
+
+
+INTERRUPTED = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+from crowdveil.cli.app import main
+
+class CtrlC(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "crowdveil.cli.release":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                if "turned" in sys.argv:  # as SciPy's solver does while it is loaded
+                    raise ImportError("initialization failed")
+                raise
+
+sys.meta_path.insert(0, CtrlC())
+main(["release", "b.parquet", "--paradigm", "vlcp", "--epsilon", "1", "--ledger", "my.ledger", "--out", "r.json"])
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["turned"]])
+def test_an_interruption_is_one_line_that_says_where_to_look(more, tmp_path):
+    words = [sys.executable, "-c", INTERRUPTED, *more]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    (line,) = done.stderr.splitlines()
+    assert (
+        line == "crowdveil: interrupted: crowdveil ledger show my.ledger says whether this was charged, and delivered"
+    )
