@@ -43,4 +43,12 @@ def test_where_there_is_no_direction_there_is_no_division_by_zero():
 
 def test_likely_sizes_of_margins_are_quantiles_of_a_half_normal_law():
     assert halfnorm.ppf([1 / 8, 3 / 8, 5 / 8, 7 / 8]) == pytest.approx(LIKELY_MARGINS)
-    assert np.sqrt(9) * np.array(likely_deviations(9)) == pytest.approx(LIKELY_MARGINS)
+    assert np.sqrt(9) * np.array(likely_deviations(9, 0.0)) == pytest.approx(LIKELY_MARGINS)
+
+
+def test_sizes_of_margins_are_those_of_voters_and_not_of_the_share_that_agrees():
+    """Voters N(m, tau^2) along 9 axes prefer x of length 3 in a share Phi(m . x / sqrt(1 + 9 tau^2)): by simulation."""
+    rng = np.random.default_rng(6)
+    own = rng.normal(1.0, 0.6 * 3, 400_000)
+    share = np.mean(own + rng.standard_normal(len(own)) > 0)
+    assert likely_deviations(9, 0.6)[0] / likely_deviations(9, 0.0)[0] == pytest.approx(norm.ppf(share), abs=0.01)

@@ -136,8 +136,9 @@ def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: 
         paradigm = CENTRAL[mechanism].paradigms[0]
         return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism)
     given = {"robust": float(robust[0])} if robust else {}
-    public = MechanismSettings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **given, **settings})
     made, voters = DISTRIBUTED[mechanism], ballots.voters
+    chosen = {"drawn": True, "voters": voters, **given, **settings}
+    public = MechanismSettings(ballots.study, ballots.study.norm_bound, **chosen)
     epsilons = epsilon.of(voters, seed) if isinstance(epsilon, Mixture) else Epsilons.same(epsilon, voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))
     estimate = made.aggregate([reports], public)

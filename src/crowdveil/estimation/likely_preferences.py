@@ -4,8 +4,9 @@ Clipped scores saturate as a preference grows, so under noise the posterior is s
 as its mode, and a normal approximation around the mode is far too short and too narrow. So we sample preferences b,
 each with a disagreement tau (``disagreement``), and weight them by prior times likelihood.
 
-- Prior: along each axis b is N(0, s^2 / k), where s is the size of margins. s is unknown too, since a crowd may be
-  nearly indifferent or nearly unanimous; the data weight its values (``prior.LIKELY_MARGINS``).
+- Prior: along each axis b is N(0, s^2 / (k (1 + k tau^2))), where s is the size of voters' mean margins. s is unknown
+  too, since a crowd may be nearly indifferent or nearly unanimous; the data weight its values
+  (``prior.LIKELY_MARGINS``).
 - Likelihood: scores are normal around the expected scores of a crowd with b and tau. Their covariance adds the error of
   the reports, the sampling error of the dilemmas used to compute the expectation, and the error of the dilemmas' tilt
   (``tilted_design``), which shifts the expectation linearly. So every source of uncertainty shrinks the preference
@@ -124,13 +125,15 @@ class _Model:
         There is one mode for each size of margins, and one for each other disagreement, because informative data
         determine the size but not how much voters differ.
         """
-        deviations = likely_deviations(len(self._observed))
-        common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(len(self._observed)))
+        k = len(self._observed)
+        deviations = likely_deviations(k, DISAGREEMENT)
+        common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(k))
         along, scores = self._axes.design.along, self._axes.scores
         for tau in _TAUS:
             exact = scores.T @ (2 * ndtr(along * reach(along, tau)[:, None] @ common) - 1) / len(along)
             self._more[tau] = exact - self._shown(common[None], tau)[0]
-        crowds = [(each, DISAGREEMENT) for each in deviations] + [(deviations[-1], tau) for tau in OTHER_DISAGREEMENTS]
+        crowds = [(each, DISAGREEMENT) for each in deviations]
+        crowds += [(likely_deviations(k, tau)[-1], tau) for tau in OTHER_DISAGREEMENTS]
         return [self._top(deviation, tau, common) for deviation, tau in crowds]
 
     def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,15 +158,14 @@ class _Model:
         k = drawn.shape[1]
         result = np.empty(len(drawn))
         lengths = np.square(drawn).sum(axis=1)
-        prior = np.logaddexp.reduce(
-            [-0.5 * lengths / deviation**2 - k * math.log(deviation) for deviation in likely_deviations(k)], axis=0
-        )
         for tau, rows in _by_tau(len(drawn)):
+            deviations = np.array(likely_deviations(k, tau))[:, None]
+            prior = np.logaddexp.reduce(-0.5 * lengths[rows] / deviations**2 - k * np.log(deviations))
             shown = self._shown(drawn[rows], tau)
             lower = np.linalg.cholesky(self._covariances(shown))
             miss = np.linalg.solve(lower, (self._observed - shown)[:, :, None])[:, :, 0]
             volume = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-            result[rows] = prior[rows] - 0.5 * np.square(miss).sum(axis=1) - volume
+            result[rows] = prior - 0.5 * np.square(miss).sum(axis=1) - volume
         return result
 
     def _seen(self, tau: float) -> FloatArray:

@@ -12,9 +12,10 @@ MARGINS = (0.25, 0.5, 1.0, 2.0, 4.0)
 share 1/2 + arctan(s) / pi of people agrees on a dilemma: 58, 65, 75, 85 or 92 %. The sizes are octaves around one, from
 a nearly indifferent crowd to a nearly unanimous one: a scale parameter has a prior that is uniform in its logarithm."""
 LIKELY_MARGINS = tuple(NormalDist().inv_cdf((1 + quantile) / 2) for quantile in (1 / 8, 3 / 8, 5 / 8, 7 / 8))
-"""Prior sizes of margins, where records are scored one by one. The natural unit of a margin is the noise of one choice,
-which has standard deviation 1 in a probit. So the prior on the size is half-normal with scale 1, and these are its
-quantiles. In such crowds 55, 64, 73 or 82 % agree on a dilemma."""
+"""Prior sizes of voters' mean margins, where records are scored one by one. The natural unit of a person's margin is
+the noise of her own choice, which has standard deviation 1 in a probit. So the prior on the size is half-normal with
+scale 1, and these are its quantiles. In crowds who all think alike 55, 64, 73 or 82 % agree on a dilemma; the more
+voters differ, the fewer."""
 REST = 0.1
 """Prior size of a margin in the directions that factors leave out, relative to MARGIN. Factors are chosen to make it
 small."""
@@ -39,6 +40,10 @@ def margin_deviations(directions: int) -> list[float]:
     return [margin / math.sqrt(max(directions, 1)) for margin in MARGINS]
 
 
-def likely_deviations(directions: int) -> list[float]:
-    """Return the prior standard deviation along each axis for each of LIKELY_MARGINS, which are equally probable."""
-    return [margin / math.sqrt(max(directions, 1)) for margin in LIKELY_MARGINS]
+def likely_deviations(directions: int, tau: float) -> list[float]:
+    """Return the prior standard deviation along each axis for each of LIKELY_MARGINS, which are equally probable.
+
+    In a crowd with disagreement tau, a share Phi(b . x) prefers a dilemma x of the usual length if the mean margin of
+    voters is sqrt(1 + k tau^2) b . x (``disagreement``); this is the prior of b.
+    """
+    return [margin / math.sqrt(max(directions, 1) * (1 + directions * tau**2)) for margin in LIKELY_MARGINS]

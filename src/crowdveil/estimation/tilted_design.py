@@ -57,6 +57,14 @@ def moment_variance(design: Design) -> float:
     return float(moments(design.along[:_DILEMMAS]).var(axis=0).mean())
 
 
+def prior_variance(design: Design) -> FloatArray:
+    """Return the prior variance of each mean moment of a file: what is known of it before any report."""
+    covariance = np.cov(moments(design.along[:_DILEMMAS]), rowvar=False, bias=True)
+    return np.asarray(
+        _FREEDOM / (_FREEDOM - 2) * TILT**2 * np.square(np.atleast_2d(covariance)).sum(axis=1), np.float64
+    )
+
+
 @dataclass(frozen=True)
 class TiltedDesign:
     """A sample that models a file's dilemmas, and the uncertainty of its tilt."""

@@ -204,7 +204,14 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
     given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
     settings = MechanismSettings(
-        study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust, design=given
+        study,
+        bound,
+        request.repair,
+        request.sensitivity,
+        request.equal_votes,
+        request.robust,
+        design=given,
+        voters=dataset.voters,
     )
     check_options(MECHANISMS[name], settings)
     guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, bound, dataset.voters)

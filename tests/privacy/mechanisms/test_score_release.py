@@ -24,6 +24,8 @@ from crowdveil.privacy.mechanisms.integer_scores import (
     cube_variance,
     record_moments,
     record_scores,
+    truncated,
+    truncated_variance,
 )
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.score_release import ScoreRelease, coordinates_to_report
@@ -123,7 +125,9 @@ def test_the_number_of_coordinates_is_the_best_of_all(records, micro, study):
     """The variance of a scaled coordinate, k/m times noise and what is not heard, from the laws of both."""
     axes = record_axes(study)
     k, heard = axes.axes.shape[1], records * axes.size + (records * DISAGREEMENT) ** 2
-    variances = {m: k / m * ((2e6 / micro) ** 2 * (m + 1) * (m + 2) / 3 + heard) for m in range(1, k + 1)}
+    scale = 2e6 / micro
+    variances = {m: k / m * (scale**2 * (m + 1) * (m + 2) / 3 + heard) for m in range(1, k + 1)}
+    variances[1] = k * (scale**2 * (2 - math.exp(-records / scale)) + heard)
     chosen = int(coordinates_to_report(axes, np.array([records]), Epsilons.of_millionths([micro]))[0])
     assert variances[chosen] == pytest.approx(min(variances.values()), rel=1e-12)
 
@@ -135,6 +139,57 @@ def test_the_variance_of_cube_noise(columns):
     assert cube_variance(5.0, 2.0, columns) == pytest.approx(square, rel=1e-12)
     drawn = FloatNoiseForExperiments(1).cube(5_000, Epsilons.same(2, 200_000), columns) / 1_000
     assert drawn.var() == pytest.approx(square, rel=0.03)
+
+
+def truncated_law(ratio, largest, exact):
+    """The mean and the variance of a truncated value, added up over the law of discrete Laplace noise."""
+    noise = np.arange(-20_000, 20_001)
+    law = ratio ** np.abs(noise)
+    noisy = truncated(exact + noise, np.array(largest), np.array(1 / math.log(1 / ratio))).astype(np.float64)
+    # The value beyond is rounded to an integer; the theorem is about the one that is not.
+    noisy += np.sign(noisy) * np.where(np.abs(noisy) > largest, 1 / (1 - ratio) - round(1 / (1 - ratio)), 0.0)
+    mean = (law @ noisy) / law.sum()
+    return mean, (law @ noisy**2) / law.sum() - mean**2
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.8, 0.97])
+@pytest.mark.parametrize("largest", [0, 1, 7, 40])
+def test_truncated_values_are_unbiased_within_their_range(ratio, largest):
+    for exact in {0, largest // 2, largest, -largest}:
+        mean, variance = truncated_law(ratio, largest, exact)
+        assert mean == pytest.approx(exact, abs=1e-9)
+        assert variance <= 2 * ratio / (1 - ratio) ** 2 + 1e-9
+
+
+@pytest.mark.parametrize(("largest", "exact"), [(500, 0), (500, 500), (2000, 1500)])
+def test_the_variance_of_truncated_values_in_fine_steps(largest, exact):
+    """b^2 (2 - e^(-L/b) cosh(s/b)), added up over the law of the noise, and the bound on it."""
+    scale = 1000.0
+    _, variance = truncated_law(math.exp(-1 / scale), largest, exact)
+    assert variance == pytest.approx(scale**2 * (2 - math.exp(-largest / scale) * math.cosh(exact / scale)), rel=1e-3)
+    assert variance <= truncated_variance(np.array([float(largest)]), np.array([scale]))[0] * 1.001
+
+
+def test_reports_are_about_dilemmas_only_if_they_tell_more_than_the_prior():
+    """One record each says nothing of dilemmas at epsilon 1 in a small file; in a huge one, or at 10, it does."""
+    single = one_voter(MACHINE, [np.eye(MACHINE.dimension, dtype=np.int8)[0]]).take(np.zeros(400, np.int64))
+    k = record_axes(MACHINE).design.directions
+
+    def about_dilemmas(voters, epsilon):
+        public = MechanismSettings(MACHINE, 2.0, voters=voters)
+        reports = ScoreRelease().report(single, public, Epsilons.same(epsilon, 400), FloatNoiseForExperiments(7))
+        assert ScoreRelease().acceptable(reports, public).all()
+        squares, products = reports.reported[:, k : 2 * k], reports.reported[:, 2 * k :]
+        return squares.any(axis=1).mean(), products.any(axis=1).mean()
+
+    assert about_dilemmas(1_500, 1) == (0, 0)
+    squares, products = about_dilemmas(200_000, 1)
+    assert 0.05 < squares < 0.16
+    assert products == 0
+    assert about_dilemmas(1_500, 30)[0] > 0.05
+    squares, products = about_dilemmas(None, 1)
+    assert 0.05 < squares < 0.16
+    assert 0.02 < products < 0.1
 
 
 def audited_epsilon(first, second, scale, confidence=1 - 1e-7):

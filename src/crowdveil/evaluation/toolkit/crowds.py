@@ -294,5 +294,5 @@ class FittedCrowd:
 
 def fit_crowd(ballots: Ballots, *, drawn: bool = False) -> FittedCrowd:
     """Fit everybody, once for all releases; ``drawn`` says whether the study's generator drew the dilemmas."""
-    settings = MechanismSettings(ballots.study, ballots.study.norm_bound, drawn=drawn)
+    settings = MechanismSettings(ballots.study, ballots.study.norm_bound, drawn=drawn, voters=ballots.voters)
     return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)

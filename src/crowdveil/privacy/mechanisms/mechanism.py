@@ -77,6 +77,8 @@ class MechanismSettings:
     """Whether the study's own generator drew the dilemmas, as in a poll, so that their distribution is known."""
     design: PublicDilemmas | None = None
     """Public dilemmas, to use in place of a guess about the dilemmas of secret records."""
+    voters: int | None = None
+    """Number of voters in a file, which is public: it decides what is worth a report."""
 
 
 OPTIONS: Mapping[str, Any] = {

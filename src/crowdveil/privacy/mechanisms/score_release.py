@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,13 @@ from crowdveil.estimation.disagreement import at_least
 from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
-from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, moment_variance, tilted
+from crowdveil.estimation.tilted_design import (
+    TiltedDesign,
+    moment_count,
+    moment_variance,
+    prior_variance,
+    tilted,
+)
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, noise_of_reports
 from crowdveil.privacy.mechanisms.integer_scores import (
@@ -30,6 +36,8 @@ from crowdveil.privacy.mechanisms.integer_scores import (
     expected_square,
     record_moments,
     record_scores,
+    truncated,
+    truncated_variance,
 )
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.reports import (
@@ -120,10 +128,13 @@ class ScoreRelease:
     Reporting m of k coordinates, scaled by k / m, is unbiased. The noise then grows with m instead of k, but fewer
     coordinates are observed; the best m has a closed form (``coordinates_to_report``).
 
-    If the study's generator did not draw the dilemmas (a file), three reports in twenty are about the dilemmas: m of
-    their squares along the axes, or of their products (``tilted_design``). Each record's moment is an integer within
-    the same clip. Which reports these are is drawn independently of the records, so the theorem covers these
-    coordinates, too.
+    If the study's generator did not draw the dilemmas (a file), up to three reports in twenty are about the dilemmas: m
+    of their squares along the axes, or of their products (``tilted_design``). Each record's moment is an integer within
+    the same clip. Which reports these are is drawn independently of the records, with probabilities that depend on
+    public numbers only (voters, the voter's number of records, epsilon), so the theorem covers these coordinates, too.
+
+    A value that is reported alone has discrete Laplace noise. Its sum is known to be within n clips, so ``truncated``
+    gives an estimate of less variance: with one record at epsilon 1, 0.7 times that of the value itself.
     """
 
     name = "score"
@@ -159,6 +170,9 @@ class ScoreRelease:
         about = np.zeros(ballots.voters, np.int64)
         if not settings.drawn:
             about = _SUBJECTS[noise.uniform(len(_SUBJECTS), ballots.voters, 1)[:, 0]]
+            for subject in (_SQUARES, _PRODUCTS):
+                told = _tells_enough(subject, blocks[subject], axes, settings, ballots.counts, epsilons)
+                about[(about == subject) & ~told] = _CHOICES
             exact = np.hstack([exact, record_moments(ballots, np.flatnonzero(about))])
         reported = np.zeros(exact.shape, bool)
         values = np.zeros_like(exact)
@@ -190,7 +204,7 @@ class ScoreRelease:
 
     def condense(self, reports: ScoreReports, settings: MechanismSettings) -> ScoreReports | LevelSums:
         """Sum the reports, unless they are to be Winsorised."""
-        return reports if settings.robust else _sums(reports, record_axes(settings.study))
+        return reports if settings.robust else _sums(_truncated(reports), record_axes(settings.study))
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Compute the mean score of a record along each axis, and fit the preference to these means."""
@@ -201,7 +215,7 @@ class ScoreRelease:
             pulled, pulled_felt = _pulled_in(unsummed(batches), settings, axes)
             every, felt = _sums(pulled, axes), _sums(pulled_felt, axes)
         else:
-            every = felt = all_sums(batches, lambda batch: _sums(batch, axes))
+            every = felt = all_sums(batches, lambda batch: _sums(_truncated(batch), axes))
         sums = every.only(_CHOICES)
         means = _record_means(sums, felt.only(_CHOICES), settings, axes)
         dilemmas = None if settings.drawn else _dilemmas(every.only(_DILEMMAS), felt.only(_DILEMMAS), settings, axes)
@@ -253,8 +267,7 @@ class ScoreRelease:
 
         def variance(records: int) -> float:
             size = int(coordinates_to_report(axes, np.array([records]), Epsilons.same(epsilon, 1))[0])
-            noise = cube_variance(2 / epsilon.value, 1.0, size)
-            return (noise + expected_square(axes, float(records))) / (size * records**2)
+            return float(_variance(axes, np.array([size]), np.array([records]), np.array([epsilon.micro]))[0])
 
         noise = noise_of_reports(partial(self.expected_noise, settings), public_design(study), voters, epsilon)
         noise *= variance(records) / variance(study.drawing.dilemmas)
@@ -262,7 +275,9 @@ class ScoreRelease:
 
 
 _CHOICES, _DILEMMAS = 0, 1
-_SUBJECTS = np.repeat([0, 1, 2], [20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY])
+_SQUARES, _PRODUCTS = 1, 2
+_IN_TWENTY = (20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY)
+_SUBJECTS = np.repeat([_CHOICES, _SQUARES, _PRODUCTS], _IN_TWENTY)
 """Subject of each of twenty reports: choices, the squares of dilemmas, or their products."""
 
 
@@ -275,6 +290,28 @@ def _blocks(axes: RecordAxes, settings: MechanismSettings) -> list[IntArray]:
     squares, products = np.split(np.arange(k, k + moment_count(k)), [k])
     # A study of one axis, or of very many, has no products: those reports are about the squares, too.
     return [choices, squares, products if len(products) else squares]
+
+
+def _tells_enough(
+    subject: int,
+    block: IntArray,
+    axes: RecordAxes,
+    settings: MechanismSettings,
+    counts: IntArray,
+    epsilons: Epsilons,
+) -> BoolArray:
+    """Whether reports about a subject would tell more of it than the prior, if all voters were like this one.
+
+    Otherwise they are worth more about choices. Without a public number of voters, they are made in any case.
+    """
+    if settings.voters is None:
+        return np.ones(len(counts), bool)
+    columns = block - axes.design.directions
+    sizes = coordinates_to_report(axes, counts, epsilons, len(block))
+    records = counts.astype(np.float64)
+    scatter = _noise_variance(sizes, counts, epsilons.micro) + records * moment_variance(axes.design)
+    reports = settings.voters * _IN_TWENTY[subject] / len(_SUBJECTS) * sizes / len(block)
+    return np.asarray(scatter / (records**2 * reports) <= prior_variance(axes.design)[columns].mean())
 
 
 def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
@@ -293,6 +330,16 @@ def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
         spoken_for = reported * (RECORD_CLIP * counts)[:, None]
         total += LevelSums.of(levels, np.hstack([reports.values[rows, columns], spoken_for]).astype(np.float64))
     return total
+
+
+def _truncated(reports: ScoreReports) -> ScoreReports:
+    """Truncate the values of reports with a single coordinate, whose noise is discrete Laplace."""
+    alone = np.flatnonzero(reports.reported.sum(axis=1) == 1)
+    largest = (RECORD_CLIP * reports.counts[alone])[:, None]
+    scale = (1e6 * RECORD_SENSITIVITY / reports.epsilons.micro[alone])[:, None]
+    values = reports.values.copy()
+    values[alone] = truncated(values[alone], largest, scale)
+    return replace(reports, values=values)
 
 
 def _dilemmas(sums: LevelSums, felt: LevelSums, settings: MechanismSettings, axes: RecordAxes) -> TiltedDesign:
@@ -354,7 +401,7 @@ def _record_means(
         carried = sums.mean(weights**2 * variance * RECORD_CLIP / counts)[k:] / about**2
         return np.diag(np.where(heard, carried, _UNHEARD))
 
-    noise = of_each_report(cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64)))
+    noise = of_each_report(_noise_variance(sizes, counts, micro))
     records = counts.astype(np.float64)
     modelled = of_each_report(expected_square(axes, records) if variance is None else records * variance)
     differing = at_least(spread - noise, modelled)
@@ -368,7 +415,8 @@ def _pulled_in(
     """Return all reports with Winsorised mean scores along each axis, and the same with pseudo-values."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     counts, reported, values = (
-        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("counts", "reported", "values")
+        np.concatenate([getattr(_truncated(batch), name) for batch in batches])
+        for name in ("counts", "reported", "values")
     )
     weights = influence(_variance(axes, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
     pulled = winsorised(values / counts[:, None], weights, reported, settings.robust)
@@ -384,14 +432,14 @@ def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons
 
     The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
     and S is the mean square of a voter's score. Over real m it is least at sqrt(2 + S / K); the better of the two
-    neighbouring integers is returned.
+    neighbouring integers is returned, or 1 if that is better still (``truncated``).
     """
     spread = expected_square(axes, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
     most = axes.design.directions if most is None else most
     below = np.clip(np.floor(np.sqrt(2 + spread)), 1, most).astype(np.int64)
-    above = np.minimum(below + 1, most)
-    worse = _variance(axes, above, counts, epsilons.micro) >= _variance(axes, below, counts, epsilons.micro)
-    return np.where(worse, below, above)
+    sizes = np.stack([np.ones_like(below), below, np.minimum(below + 1, most)])
+    variances = [_variance(axes, each, counts, epsilons.micro) for each in sizes]
+    return np.asarray(np.take_along_axis(sizes, np.argmin(variances, axis=0)[None], axis=0)[0], np.int64)
 
 
 def tells_more_than_choices(axes: RecordAxes, records: int, epsilons: Epsilons) -> bool:
@@ -408,7 +456,14 @@ def tells_more_than_choices(axes: RecordAxes, records: int, epsilons: Epsilons) 
     return bool(voters @ (1 / score) > voters @ (1 / choices))
 
 
+def _noise_variance(sizes: IntArray, counts: IntArray, micro: IntArray) -> FloatArray:
+    """Return the variance of the noise on a voter's score, in units of the clip, after ``_truncated``."""
+    scale = 2e6 / micro
+    alone = truncated_variance(counts.astype(np.float64), scale)
+    return np.where(sizes == 1, alone, cube_variance(scale, 1.0, sizes.astype(np.float64)))
+
+
 def _variance(axes: RecordAxes, sizes: IntArray, counts: IntArray, micro: IntArray) -> FloatArray:
-    noise = cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64))
+    noise = _noise_variance(sizes, counts, micro)
     records = counts.astype(np.float64)
     return axes.design.directions / sizes * (noise + expected_square(axes, records)) / records**2
