@@ -28,7 +28,7 @@ from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_d
 from crowdveil.privacy.shuffling import RelayedPromise
 from crowdveil.privacy.side_answers import Indifference, Reliability
 from crowdveil.privacy.uncertainty import ERROR_BAR, Uncertainty, intervals
-from crowdveil.study.plain_data import canonical_json
+from crowdveil.study.plain_data import canonical_json, parse_json
 from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ def read_json(path: Path) -> Any:
             "release"
         )
     try:
-        return json.loads(content.decode("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        return parse_json(content.decode("utf-8"))
+    except ValueError as error:
         if path.name.endswith((".csv", ".gz", ".tsv", ".txt")):
             raise CrowdveilError(
                 "it is a table, not a release (JSON): make ballots of it with crowdveil import, and a release of them "
                 "with crowdveil release"
             ) from None
-        why = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
+        why = "" if isinstance(error, UnicodeDecodeError) else f" ({error})"
         raise CrowdveilError(f"it is not a release file: it is not JSON{why}") from None
 
 

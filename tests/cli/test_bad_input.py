@@ -167,6 +167,26 @@ def test_dilemmas_that_are_none(folder):
     refused(crowdveil("decide", made, '[{"features": {}}, {"features": {}}]'), "edited")
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("[" * 100_000 + "]" * 100_000, "nested too deeply"), ("9" * 5000, "too many digits")],
+    ids=["deep", "long"],
+)
+def test_files_that_no_parser_takes(folder, content, said):
+    (folder / "much.json").write_text(content)
+    (folder / "much.jsonl").write_text(f'{{"number": {content}}}')
+    (folder / "much.toml").write_text(f"a = {content}")
+    assert release(folder, out="m.json", epsilon="0.5").code == 0
+    refused(crowdveil("decide", folder / "m.json", folder / "much.json"), "the dilemma is not JSON", said)
+    refused(crowdveil("decide", folder / "much.json", "[]"), "not a release file", said)
+    refused(crowdveil("page", folder / "much.json"), "not a release file", said)
+    refused(crowdveil("align", folder / "m.json", "--answers", folder / "much.jsonl"), "line 1 is not JSON", said)
+    refused(crowdveil("studies", folder / "much.toml"), "not a readable TOML file", said)
+    table = ["import", "table", folder / "b.parquet", "--out", folder / "x.parquet"]
+    refused(crowdveil(*table, "--mapping", folder / "much.toml"), "not a readable TOML file", said)
+    refused(crowdveil("serve", folder / "much.toml"), "not a readable TOML file", said)
+
+
 @pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf", "abc", "0.0000001"])
 def test_budgets_that_are_none(folder, budget):
     refused(crowdveil("ledger", "create", folder / "new.ledger", "--budget", budget), "budget")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.plain_data import parse_json
 
 if TYPE_CHECKING:
     from crowdveil.decision import Decision
@@ -87,13 +87,11 @@ def _read_dilemma(given: str) -> Any:
             text = sys.stdin.read()
         elif not given.lstrip().startswith(("[", "{")):
             text = Path(given).read_text(encoding="utf-8")
-        return json.loads(text)
+        return parse_json(text)
     except OSError as error:
         raise CrowdveilError(f"cannot read the dilemma {given}: {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CrowdveilError(f"the dilemma is not JSON: {error}") from None
-    except RecursionError:
-        raise CrowdveilError("the dilemma is not a list of alternatives: it is nested too deeply") from None
 
 
 def _print_decision(loaded: Release, decision: Decision) -> None:

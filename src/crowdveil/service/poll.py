@@ -5,7 +5,6 @@ Its plain data is read from a TOML file or from the database, checked, and writt
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -30,7 +29,7 @@ from crowdveil.protocol.questions import Answer, Attention, Option, Question, Qu
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.study.bundled import load_study
-from crowdveil.study.plain_data import need, number
+from crowdveil.study.plain_data import need, number, parse_toml
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
 
@@ -277,8 +276,8 @@ def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
         raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
 
 

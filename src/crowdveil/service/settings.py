@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.plain_data import parse_toml
 
 PREFIX = "CROWDVEIL_"
 LARGEST_PORT = 65_535
@@ -97,8 +97,8 @@ def read_settings(
 
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        data = parse_toml(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
         raise CrowdveilError(f"{file} is not a readable TOML file: {error}") from None
     for name, value in data.items():
         if name not in known:

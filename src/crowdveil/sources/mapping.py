@@ -36,7 +36,6 @@ names the columns that join the two rows of a dilemma, ``chosen`` is ``yes`` in 
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +45,7 @@ from crowdveil.errors import CrowdveilError, check_fields, path_of
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.features import Category
-from crowdveil.study.plain_data import check_keys
+from crowdveil.study.plain_data import check_keys, parse_toml
 from crowdveil.study.study import Study
 
 _WORDS = ("chosen", "left", "right", "neither", "yes", "no", "scenario", "repeat")
@@ -214,10 +213,10 @@ def choose_mapping(study: str | Study | None = None, mapping: str | Path | Table
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CrowdveilError(f"cannot read the mapping file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
 
 

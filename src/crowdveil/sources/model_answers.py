@@ -14,7 +14,6 @@ There are three layouts, distinguished by content:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from crowdveil.sources.moral_machine.rows import check
 from crowdveil.sources.table import read_table
 from crowdveil.sources.table_file import TableFile
 from crowdveil.study.bundled import find_study, load_study
+from crowdveil.study.plain_data import parse_json
 from crowdveil.study.study import Dilemma, Study
 
 REFUSED = "refused"
@@ -94,7 +94,7 @@ def _read_lines(path: Path, study: Study) -> Ballots:
                 if not line.strip():
                     continue
                 where = f"{path}, line {number}"
-                entry = json.loads(line)
+                entry = parse_json(line)
                 if isinstance(entry, dict) and entry.get("format") == FORMAT:
                     check_study(entry, study, where)
                     continue
@@ -103,10 +103,10 @@ def _read_lines(path: Path, study: Study) -> Ballots:
                 left.append(dilemma.alternatives[0].values)
                 right.append(dilemma.alternatives[1].values)
                 choices.append(choice)
-    except json.JSONDecodeError as error:
-        raise CrowdveilError(f"{path}, line {number} is not JSON: {error}") from None
     except UnicodeDecodeError as error:
         raise CrowdveilError(f"{path} is not text: {error}") from None
+    except ValueError as error:
+        raise CrowdveilError(f"{path}, line {number} is not JSON: {error}") from None
     if not models:
         raise CrowdveilError(f"{path} has no answers: give a line for each")
     refusing = replace(study, indifference=study.indifference or REFUSED)  # in which neither is an answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,31 @@ from crowdveil.errors import CrowdveilError
 def canonical_json(data: Any) -> str:
     """Write exactly one text per value: sorted keys, no spaces, and no NaN."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Read JSON. Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``."""
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except (ValueError, RecursionError) as error:
+        raise _too_much(error) from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML. Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise _too_much(error) from None
+
+
+def _too_much(error: Exception) -> ValueError:
+    nested = isinstance(error, RecursionError)
+    return ValueError("it is nested too deeply" if nested else "it has a number of too many digits")
 
 
 def check_keys(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:

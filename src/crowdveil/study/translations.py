@@ -7,7 +7,6 @@ contain a bound, a level or a unit, and it is checked against the study before a
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -17,7 +16,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.features import Feature, read_poles
-from crowdveil.study.plain_data import check_keys, text
+from crowdveil.study.plain_data import check_keys, parse_toml, text
 from crowdveil.study.study import Study
 
 INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
@@ -115,7 +114,7 @@ def words(study: Study, language: str, added: Sequence[Translation] = ()) -> dic
         return _own_words(study).as_dict(study)
     if language in languages(study):
         file = resources.files("crowdveil.study.bundled").joinpath("languages", f"{study.name}.{language}.toml")
-        return read_translation(tomllib.loads(file.read_text(encoding="utf-8")), study, file.name).as_dict(study)
+        return read_translation(parse_toml(file.read_text(encoding="utf-8")), study, file.name).as_dict(study)
     raise CrowdveilError(
         f"study {study.name!r} has no words in {language!r}: it has {', '.join(languages(study, added))}; "
         "add a translation file for another one"
@@ -125,10 +124,10 @@ def words(study: Study, language: str, added: Sequence[Translation] = ()) -> dic
 def load_translation(path: str | Path, study: Study) -> Translation:
     """Read a translation file and check it against the study."""
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = parse_toml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise CrowdveilError(f"cannot read the translation {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
     return read_translation(data, study, str(path))
 

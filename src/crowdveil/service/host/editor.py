@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from crowdveil.service.poll import HostedPoll, default_poll, poll_as_dict, poll_
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import ICONS
+from crowdveil.study.plain_data import parse_toml
 from crowdveil.study.study import Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 from crowdveil.study.translations import words as study_words
@@ -105,8 +105,8 @@ def read_poll_text(text: str) -> HostedPoll:
     if not text.strip():
         raise CrowdveilError("nothing was given: choose a file, or write into the field")
     try:
-        data = tomllib.loads(text.replace("\r\n", "\n"))
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text.replace("\r\n", "\n"))
+    except ValueError as error:
         raise CrowdveilError(f"this is not TOML: {error}") from None
     if "features" in data or "categories" in data:
         return default_poll(Study.from_dict(data))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from functools import cache
 from importlib import resources
 from os import PathLike
 
 from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.study.features import Feature
+from crowdveil.study.plain_data import parse_toml
 from crowdveil.study.study import Drawing, Study
 
 BUNDLED = ("moral-machine", "kidney", "fairness", "synthetic-10")
@@ -32,8 +32,8 @@ def load_study(reference: str | PathLike[str]) -> Study:
             "synthetic-D for D features, or the path of a study file (TOML)"
         )
     try:
-        return Study.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        return Study.from_dict(parse_toml(path.read_text(encoding="utf-8")))
+    except (ValueError, OSError) as error:
         raise CrowdveilError(f"{reference} is not a readable TOML file: {error}") from None
 
 
@@ -46,7 +46,7 @@ def find_study(given: str | PathLike[str] | Study) -> Study:
 def _bundled(name: str) -> Study:
     """Read a bundled study; the result is cached, since it never changes."""
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return Study.from_dict(tomllib.loads(text))
+    return Study.from_dict(parse_toml(text))
 
 
 def synthetic_study(features: int, dilemmas: int = 50) -> Study:
