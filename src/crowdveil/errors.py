@@ -111,10 +111,13 @@ def check_type(given: object, expected: type, what: str, remedy: str) -> None:
         raise CrowdveilError(f"{what} is {shown(given)}: {remedy}")
 
 
-def check_whole(given: object, what: str, least: int) -> None:
-    """Refuse anything but a whole number that is large enough."""
+def check_whole(given: object, what: str, least: int, most: int | None = None) -> None:
+    """Refuse anything but a whole number that is large enough, and not too large."""
     if not isinstance(given, Integral) or isinstance(given, bool) or not int(given) >= least:
-        raise CrowdveilError(f"{what} is {shown(given)}: give a whole number from {least} up")
+        allowed = f"from {least} up" if most is None else f"from {least} to {most:,}"
+        raise CrowdveilError(f"{what} is {shown(given)}: give a whole number {allowed}")
+    if most is not None and int(given) > most:
+        raise CrowdveilError(f"{what} is {shown(given)}: give at most {most:,}")
 
 
 def is_number(given: object) -> TypeGuard[float]:

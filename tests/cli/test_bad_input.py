@@ -197,6 +197,20 @@ def test_an_existing_ledger_is_never_overwritten(folder):
     refused(crowdveil("ledger", "create", folder / "l", "--budget", "3"), "exists")
 
 
+def test_numbers_that_nothing_can_be_simulated_with(folder):
+    simulate = ["simulate", "synthetic-3", "--out", folder / "s.parquet", "--voters"]
+    refused(crowdveil(*simulate, 10**20), f"the number of voters is {10**20}", "at most 10,000,000,000")
+    refused(crowdveil(*simulate, 5, "--records", 10**11), "1 to 1,000,000 dilemmas")
+    refused(crowdveil(*simulate, 10**10, "--records", 10**6), "more memory than there is", "ask for less")
+    refused(crowdveil(*simulate, 5, "--seed", -1), "--seed", "greater than or equal to 0")
+    refused(crowdveil("studies", "kidney", "--example", "--seed", -1), "--seed")
+    parts = ["--out", folder / "s.parquet", "--rest", folder / "t.parquet"]
+    refused(crowdveil("ballots", "split", folder / "b.parquet", *parts, "--share", 0.5, "--seed", -1), "the seed is -1")
+    assert release(folder, out="s.json", epsilon="0.5").code == 0
+    ask = ["--ask-command", "cat", "--model", "m", "--transcript", folder / "t.jsonl"]
+    refused(crowdveil("align", folder / "s.json", *ask, "--seed", -1), "the seed is -1")
+
+
 def test_no_leftovers(folder):
     assert not list(folder.glob("*.unfinished"))
 

@@ -123,7 +123,7 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
         (lambda d: d.pop("drawing"), "'drawing' is missing"),
         (lambda d: d.update(drawing="independent"), "'drawing' must be a dict"),
         (lambda d: d["drawing"].update(method="dice"), "method 'dice' is unknown: use one of moral-machine"),
-        (lambda d: d["drawing"].update(dilemmas=0), "at least one dilemma"),
+        (lambda d: d["drawing"].update(dilemmas=0), "1 to 1,000,000 dilemmas, got 0"),
         (lambda d: d["drawing"].update(dilemmas=2.5), "'dilemmas' must be a int"),
         (lambda d: d["drawing"].update(dilemmas=math.nan), "'dilemmas' must be a int"),
         (lambda d: d["drawing"].update(seed=1), "unknown setting 'seed'"),

@@ -18,7 +18,7 @@ from crowdveil.arrays import BoolArray
 from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import check_distinct, join_names
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 
 Mask = Callable[[Ballots, int], BoolArray]
 """Returns whom to keep in a batch, given the number of voters before it."""
@@ -89,6 +89,7 @@ def split_at_random(
     """Write a random part of the voters, and the others, exactly as ``Ballots.split`` does."""
     if not 0 < share < 1:
         raise CrowdveilError(f"a share is a number between 0 and 1, got {share}")
+    check_whole(seed, "the seed", 0)
     if Path(out).resolve() == Path(rest).resolve():
         raise CrowdveilError(f"both parts would be written to {out}: give them two names")
     chosen = np.zeros(source.voters, bool)

@@ -139,6 +139,8 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         _complain(str(error))
     except ModuleNotFoundError as error:
         _complain(str(missing_extra(error)))
+    except MemoryError as error:
+        _complain(f"this takes more memory than there is ({error or 'no more is known'}): ask for less")
     except typer.Abort:
         _complain("stopped")
     except BrokenPipeError:

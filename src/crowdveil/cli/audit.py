@@ -34,7 +34,7 @@ def audit(
     browser: Annotated[
         bool, typer.Option("--browser", help="With --surroundings: lie to the voter's page in a real browser, too.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.")] = 1,
+    seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.", min=0)] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Attack crowdveil's own promises: how much epsilon can somebody who sees the outputs prove?

@@ -32,7 +32,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.files import check_writable
 from crowdveil.sources.model_answers import FORMAT, check_study
 from crowdveil.study.drawing import draw_session
@@ -66,6 +66,7 @@ Ask = Callable[[ModelQuestion, Event], str]
 
 def questions(study: Study, dilemmas: int, seed: int) -> Iterator[ModelQuestion]:
     """Draw this many dilemmas and express each in words twice, the second time with the sides swapped."""
+    check_whole(seed, "the seed", 0)
     drawn = 0
     session = 0
     while drawn < dilemmas:

@@ -23,6 +23,8 @@ from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
 VOTERS_PER_BLOCK = 16_384
+MOST_VOTERS = 10**10
+"""Most simulated voters: more than there are people."""
 TAU = 0.3
 """Threshold of simulated voters in studies that allow a third answer: a quarter of equal pairs are left to the coin."""
 
@@ -162,5 +164,5 @@ def _answer(felt: FloatArray, tau: float) -> FloatArray:
 
 
 def _check_drawing(voters: int, rng: np.random.Generator) -> None:
-    check_whole(voters, "the number of voters", 1)
+    check_whole(voters, "the number of voters", 1, MOST_VOTERS)
     check_type(rng, np.random.Generator, "rng", "give a generator, such as numpy.random.default_rng(1)")

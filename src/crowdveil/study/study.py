@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.errors import CrowdveilError, check_fields, check_type
+from crowdveil.errors import CrowdveilError, check_fields, check_type, shown
 from crowdveil.study.features import (
     Category,
     Factor,
@@ -33,6 +33,8 @@ from crowdveil.study.plain_data import canonical_json, check_keys, need, number,
 
 LONGEST_NAME = 200
 """Longest name of an alternative, in characters."""
+MOST_DILEMMAS = 1_000_000
+"""Most dilemmas that a ballot may have: enough for anybody, and a crowd of a few such voters fits into memory."""
 COIN = "toss a coin"
 """The crowd's choice if most of it would treat two alternatives equally, in a study that allows this answer."""
 _DECIMALS = 9
@@ -65,8 +67,8 @@ class Drawing:
         check_fields(self)
         if self.method not in DRAWING_METHODS:
             raise CrowdveilError(f"drawing method {self.method!r} is unknown: use one of {', '.join(DRAWING_METHODS)}")
-        if not self.dilemmas >= 1:
-            raise CrowdveilError(f"a ballot needs at least one dilemma, got {self.dilemmas}")
+        if not 1 <= self.dilemmas <= MOST_DILEMMAS:
+            raise CrowdveilError(f"a ballot has 1 to {MOST_DILEMMAS:,} dilemmas, got {shown(self.dilemmas)}")
 
 
 @dataclass(frozen=True)
