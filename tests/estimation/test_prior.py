@@ -42,8 +42,10 @@ def test_where_there_is_no_direction_there_is_no_division_by_zero():
 
 
 def test_likely_sizes_of_margins_are_quantiles_of_a_half_normal_law():
-    assert halfnorm.ppf([1 / 8, 3 / 8, 5 / 8, 7 / 8]) == pytest.approx(LIKELY_MARGINS)
+    assert halfnorm.ppf((np.arange(16) + 0.5) / 16) == pytest.approx(LIKELY_MARGINS)
     assert np.sqrt(9) * np.array(likely_deviations(9, 0.0)) == pytest.approx(LIKELY_MARGINS)
+    agreeing = 0.5 + np.arctan(LIKELY_MARGINS) / np.pi
+    assert (agreeing.min(), agreeing.max()) == pytest.approx((0.51, 0.86), abs=0.005)
 
 
 def test_sizes_of_margins_are_those_of_voters_and_not_of_the_share_that_agrees():

@@ -34,6 +34,8 @@ from crowdveil.estimation.tilted_design import TiltedDesign
 _TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 _DILEMMAS = 2500
 """Dilemmas on which draws are evaluated. The difference to all dilemmas, at one posterior mode, is added."""
+_SIZES = (0, 3, 7, 11, 15)
+"""Places of the sizes of margins at which posterior modes are found, the least and the largest among them."""
 _EACH = 180
 """Draws around each posterior mode; each later proposal gets three times as many."""
 _ENOUGH = 300
@@ -122,11 +124,11 @@ class _Model:
     def tops(self) -> list[tuple[FloatArray, FloatArray]]:
         """Return posterior modes under several assumptions, each with the inverse of the curvature there.
 
-        There is one mode for each size of margins, and one for each other disagreement, because informative data
-        determine the size but not how much voters differ.
+        There is one mode for each of some sizes of margins, and one for each other disagreement, because informative
+        data determine the size but not how much voters differ.
         """
         k = len(self._observed)
-        deviations = likely_deviations(k, DISAGREEMENT)
+        deviations = [likely_deviations(k, DISAGREEMENT)[place] for place in _SIZES]
         common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(k))
         along, scores = self._axes.design.along, self._axes.scores
         for tau in _TAUS:

@@ -11,11 +11,12 @@ MARGINS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Prior sizes of margins, where the data may distinguish them. If margins are normal with standard deviation s, the
 share 1/2 + arctan(s) / pi of people agrees on a dilemma: 58, 65, 75, 85 or 92 %. The sizes are octaves around one, from
 a nearly indifferent crowd to a nearly unanimous one: a scale parameter has a prior that is uniform in its logarithm."""
-LIKELY_MARGINS = tuple(NormalDist().inv_cdf((1 + quantile) / 2) for quantile in (1 / 8, 3 / 8, 5 / 8, 7 / 8))
+_QUANTILES = 16
+LIKELY_MARGINS = tuple(NormalDist().inv_cdf(0.5 + (place + 0.5) / (2 * _QUANTILES)) for place in range(_QUANTILES))
 """Prior sizes of voters' mean margins, where records are scored one by one. The natural unit of a person's margin is
 the noise of her own choice, which has standard deviation 1 in a probit. So the prior on the size is half-normal with
-scale 1, and these are its quantiles. In crowds who all think alike 55, 64, 73 or 82 % agree on a dilemma; the more
-voters differ, the fewer."""
+scale 1, and these are its quantiles. In crowds who all think alike, 51 to 86 % agree on a dilemma; the more voters
+differ, the fewer."""
 REST = 0.1
 """Prior size of a margin in the directions that factors leave out, relative to MARGIN. Factors are chosen to make it
 small."""
