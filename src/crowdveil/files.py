@@ -12,19 +12,44 @@ from pathlib import Path
 from crowdveil.errors import CrowdveilError
 
 PICTURES = (".png", ".svg")
+ROOM = 2**20
+"""Bytes for which there must be room where a file is to be written: more than most releases take."""
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work is done, a path that could not be written."""
-    if path.is_dir():
-        raise CrowdveilError(f"cannot write {path}: it is a directory")
-    if path.exists() and not path.is_file():
-        raise CrowdveilError(f"cannot write {path}: it is a device or a pipe, which nothing can replace; name a file")
-    path = path.resolve()
-    if not path.parent.is_dir():
-        raise CrowdveilError(f"cannot write {path}: there is no directory {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise CrowdveilError(f"cannot write {path}: the directory {path.parent} does not allow it")
+    """Refuse, before any work is done, a path that could not be written: ``ROOM`` bytes are written beside it."""
+    target = _target(path)
+    trial = _beside(target)
+    try:
+        trial.write_bytes(bytes(ROOM))
+    except OSError as error:
+        raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    """Return the file that is to be written, to which a link leads; refuse what is none, or is nowhere."""
+    try:
+        if path.is_dir():
+            raise CrowdveilError(f"cannot write {path}: it is a directory")
+        if path.exists() and not path.is_file():
+            raise CrowdveilError(
+                f"cannot write {path}: it is a device or a pipe, which nothing can replace; name a file"
+            )
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if not target.parent.is_dir():
+            raise CrowdveilError(f"cannot write {path}: there is no directory {target.parent}")
+    except OSError as error:  # such as a name that is too long
+        raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
+    if not os.access(target.parent, os.W_OK):
+        raise CrowdveilError(f"cannot write {path}: the directory {target.parent} does not allow it")
+    return target
+
+
+def _beside(target: Path) -> Path:
+    """Return the path of an unfinished file, whose name is not too long wherever the target's is not."""
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.unfinished")
 
 
 def check_picture(path: Path) -> None:
@@ -41,15 +66,14 @@ def replacing(path: Path) -> Iterator[Path]:
     The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none. If the
     path is a link, the file that it leads to is replaced, and the link stays.
     """
-    check_writable(path)
-    path = path.resolve()
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+    target = _target(path)
+    unfinished = _beside(target)
     try:
         unfinished.touch()
         yield unfinished
         _flush(unfinished)
-        unfinished.replace(path)
-        _flush(path.parent)
+        unfinished.replace(target)
+        _flush(target.parent)
     except OSError as error:
         raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
     finally:

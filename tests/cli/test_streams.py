@@ -64,6 +64,26 @@ def test_a_release_is_delivered_if_nothing_can_be_told(tmp_path):
     assert (tmp_path / "full.json").exists()
 
 
+@pytest.mark.parametrize("form", ["", "--effects e.json"])
+def test_a_disk_without_room_for_the_release_costs_nothing(form, tmp_path):
+    """The ledger is small enough for the limit of 64 KiB on each file, and the release of 23 features is not."""
+    assert crowdveil("simulate", "moral-machine", "--voters", 40, "--out", tmp_path / "b.parquet").code == 0
+    ledger = Ledger.create(tmp_path / "l", 5)
+    words = f"crowdveil release b.parquet --paradigm vlcp --epsilon 1 --ledger l --out r.json {form}"
+    done = shell(f"ulimit -f 64; {words}", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "crowdveil: cannot write r.json: File too large\n")
+    assert ledger.statement().accounts == ()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.parquet", "l", "l.key"]
+
+
+def test_a_name_that_is_too_long_is_refused_and_a_long_one_is_not(tmp_path):
+    write_text(tmp_path / ("x" * 255), "text")
+    assert (tmp_path / ("x" * 255)).read_text() == "text"
+    for write in (check_writable, lambda path: write_text(path, "text")):
+        with pytest.raises(CrowdveilError, match="File name too long"):
+            write(tmp_path / ("x" * 256))
+
+
 def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -86,8 +106,22 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
         assert file.read_text() == text
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "file", "link"]
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing" / "file")
-    with pytest.raises(CrowdveilError, match="there is no directory"):
+    with pytest.raises(CrowdveilError, match=r"nowhere: there is no directory .*missing$"):
         check_writable(tmp_path / "nowhere")
+
+
+def test_a_link_to_itself_is_replaced(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    write_text(tmp_path / "loop", "text")
+    assert (tmp_path / "loop").read_text() == "text"
+
+
+def test_a_path_is_told_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(
+        crowdveil("simulate", "kidney", "--voters", 2, "--out", "missing/b.parquet"),
+        "cannot write missing/b.parquet: there is no directory missing",
+    )
 
 
 THREADS = """
