@@ -76,6 +76,16 @@ def test_a_disk_without_room_for_the_release_costs_nothing(form, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.parquet", "l", "l.key"]
 
 
+@pytest.mark.parametrize("room", [0, 4])
+def test_a_ledger_without_room_leaves_nothing_behind(room, tmp_path):
+    """In 0 KiB there is no room for its key, in 4 none for its tables."""
+    done = shell(f"ulimit -f {room}; crowdveil ledger create l --budget 1", tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "l.key: File too large" in line or "the disk could not be read or written" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_name_that_is_too_long_is_refused_and_a_long_one_is_not(tmp_path):
     write_text(tmp_path / ("x" * 255), "text")
     assert (tmp_path / ("x" * 255)).read_text() == "text"

@@ -119,10 +119,14 @@ def create_key(ledger: Path) -> str:
         ) from None
     except OSError as error:
         raise CrowdveilError(f"cannot create {path}: {error.strerror}") from None
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(f"{key.hex()}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(f"{key.hex()}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
     return _recognise(key)
 
 
