@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import crowdveil
 from crowdveil.publish.release import release_for_experiments
@@ -111,3 +112,31 @@ def test_nothing_inside_imports_the_front_door():
                 assert node.module != "crowdveil", path
             elif isinstance(node, ast.Import):
                 assert "crowdveil" not in [alias.name for alias in node.names], path
+
+
+@pytest.mark.parametrize("name", ["\0", "x" * 256, "ü" * 128, "folder/" + "x" * 256, "\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    for read in (
+        crowdveil.read_release,
+        crowdveil.read_effects,
+        crowdveil.read_ballots,
+        crowdveil.open_ballots,
+        crowdveil.load_study,
+        crowdveil.load_mapping,
+    ):
+        with pytest.raises(crowdveil.CrowdveilError, match="no file has such a name"):
+            read(name)
+    with pytest.raises(crowdveil.CrowdveilError, match="no file has such a name"):
+        crowdveil.Ledger.open(name, 1)
+    with pytest.raises(crowdveil.CrowdveilError, match="no file has such a name"):
+        crowdveil.read_table(name, study="kidney")
+
+
+def test_ballots_are_no_list_of_voters():
+    crowd = crowdveil.synthetic_crowd(4, 3, 2, np.random.default_rng(1)).ballots
+    with pytest.raises(
+        crowdveil.CrowdveilError, match=r"the part of the ballots is 0: cut out voters with ballots\[first:end\]"
+    ):
+        crowd[0]
+    with pytest.raises(crowdveil.CrowdveilError, match="cut out voters"):
+        np.asarray(crowd)

@@ -7,10 +7,13 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from numbers import Integral, Real
-from os import PathLike
+from os import PathLike, fsencode
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeGuard, get_args, get_origin, get_type_hints
+
+LONGEST_FILE_NAME = 255
+"""Bytes that a part of a path may have, on usual file systems."""
 
 
 class CrowdveilError(Exception):
@@ -192,7 +195,16 @@ def path_of(given: object, what: str = "the path") -> Path:
     """Return the path that was given as a string or a Path."""
     if not isinstance(given, str | PathLike):
         raise CrowdveilError(f"{what} is {shown(given)}: give a path, as text or as a Path")
-    return Path(given)
+    path = Path(given)
+    try:
+        possible = all(len(fsencode(part)) <= LONGEST_FILE_NAME and "\0" not in part for part in path.parts)
+    except ValueError:  # half a character
+        possible = False
+    if not possible:
+        raise CrowdveilError(
+            f"{what} is {shown(str(given))}: no file has such a name; give one of up to {LONGEST_FILE_NAME} bytes"
+        )
+    return path
 
 
 def as_pandas(table: Any) -> Any:

@@ -262,6 +262,9 @@ class Ballots:
 
     def __getitem__(self, voters: slice) -> Ballots:
         """Return the ballots of consecutive voters, without copying a record."""
+        check_type(
+            voters, slice, "the part of the ballots", "cut out voters with ballots[first:end], or take(positions)"
+        )
         start, stop, step = voters.indices(self.voters)
         if step != 1:
             raise CrowdveilError(f"ballots are cut into consecutive voters, got a step of {step}: use take(positions)")
