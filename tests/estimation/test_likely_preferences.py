@@ -54,7 +54,7 @@ def test_of_a_small_preference_it_is_a_mixture_of_normal_laws():
         logs.append(multivariate_normal(np.zeros(5), marginal).logpdf(scores))
     weights = np.exp(logs) / np.exp(logs).sum()
     found = likely_preferences(AXES, scores, covariance)
-    assert found.mean == pytest.approx(weights @ means, abs=0.004)
+    assert found.mean == pytest.approx(weights @ means, abs=0.002)
 
 
 def test_a_tilt_that_is_not_told_is_not_known():

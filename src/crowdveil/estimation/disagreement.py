@@ -32,6 +32,17 @@ def reach(along: FloatArray, tau: float) -> FloatArray:
     return np.asarray(np.sqrt((1 + tau**2 * along.shape[1]) / (1 + tau**2 * lengths)), np.float64)
 
 
+def expected_scores(scores: FloatArray, seen: FloatArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean score of the chosen side over dilemmas (rows), and its derivative in b.
+
+    A row of ``scores`` is that of a dilemma x, a row of ``seen`` is r x.
+    """
+    margins = seen @ common
+    slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
+    mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
+    return mean, (scores * slopes[:, None]).T @ seen / len(margins)
+
+
 def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
     """Return gamma of a crowd with b and tau over dilemmas along the axes (rows), and its derivative in b.
 

@@ -26,21 +26,29 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, pooled_probit, reach
+from crowdveil.estimation.disagreement import (
+    DISAGREEMENT,
+    OTHER_DISAGREEMENTS,
+    expected_scores,
+    pooled_probit,
+    reach,
+)
 from crowdveil.estimation.prior import likely_deviations
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
 _TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 _DILEMMAS = 2500
-"""Dilemmas on which draws are evaluated. The difference to all dilemmas, at one posterior mode, is added."""
+"""Dilemmas on which draws are evaluated. The difference to all dilemmas, linear around a posterior mode, is added."""
 _SIZES = (0, 3, 7, 11, 15)
 """Places of the sizes of margins at which posterior modes are found, the least and the largest among them."""
-_EACH = 180
+_BEYOND = 2.0
+"""Multiple of the largest size at which one more mode is found, whose proposal covers the long tail of preferences."""
+_EACH = 400
 """Draws around each posterior mode; each later proposal gets three times as many."""
-_ENOUGH = 300
-"""Effective sample size: a mean is then known to a seventeenth of the posterior standard deviation."""
-_LAWS = 6
+_ENOUGH = 1000
+"""Effective sample size: a mean is then known to a thirtieth of the posterior standard deviation."""
+_LAWS = 12
 """Maximum number of later proposals."""
 _LEAST_FREEDOM = 6
 """Minimum degrees of freedom of the proposals; otherwise they equal the number of axes."""
@@ -119,22 +127,29 @@ class _Model:
             moved = shown.T @ dilemmas.moments[self._rows] / len(shown)
             errors += moved @ dilemmas.spread @ moved.T
         self._errors = errors.reshape(k, k, k, k).transpose(1, 3, 0, 2).reshape(k * k, k * k)
+        self._about = np.zeros(k)
         self._more = {tau: np.zeros(k) for tau in _TAUS}
+        self._steeper = {tau: np.zeros((k, k)) for tau in _TAUS}
 
     def tops(self) -> list[tuple[FloatArray, FloatArray]]:
         """Return posterior modes under several assumptions, each with the inverse of the curvature there.
 
-        There is one mode for each of some sizes of margins, and one for each other disagreement, because informative
-        data determine the size but not how much voters differ.
+        There is one mode for each of some sizes of margins, one for a size beyond them, and one for each other
+        disagreement, because informative data determine the size but not how much voters differ.
         """
         k = len(self._observed)
         deviations = [likely_deviations(k, DISAGREEMENT)[place] for place in _SIZES]
         common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(k))
         along, scores = self._axes.design.along, self._axes.scores
         for tau in _TAUS:
-            exact = scores.T @ (2 * ndtr(along * reach(along, tau)[:, None] @ common) - 1) / len(along)
-            self._more[tau] = exact - self._shown(common[None], tau)[0]
+            all_seen = along * reach(along, tau)[:, None]
+            exact, slope = expected_scores(scores, all_seen, common)
+            shown, shown_slope = expected_scores(self._scores, self._seen(tau), common)
+            self._more[tau] = exact - shown
+            self._steeper[tau] = slope - shown_slope
+        self._about = common
         crowds = [(each, DISAGREEMENT) for each in deviations]
+        crowds.append((_BEYOND * deviations[-1], DISAGREEMENT))
         crowds += [(likely_deviations(k, tau)[-1], tau) for tau in OTHER_DISAGREEMENTS]
         return [self._top(deviation, tau, common) for deviation, tau in crowds]
 
@@ -143,10 +158,9 @@ class _Model:
         seen = self._seen(tau)
         prior = np.eye(len(common)) / deviation**2
         for _ in range(_ROUNDS):
-            margins = seen @ common
-            shown = self._scores.T @ (2 * ndtr(margins) - 1) / len(margins) + self._more[tau]
-            slopes = np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
-            slope = (self._scores * slopes[:, None]).T @ seen / len(margins)
+            shown, slope = expected_scores(self._scores, seen, common)
+            shown += self._corrected(common, tau)
+            slope += self._steeper[tau]
             told = slope.T @ np.linalg.inv(self._covariances(shown[None])[0])
             curvature = told @ slope + prior
             step = np.linalg.solve(curvature, told @ (self._observed - shown) - prior @ common)
@@ -176,7 +190,11 @@ class _Model:
     def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the expected mean scores of crowds (rows)."""
         leaning = 2 * ndtr(drawn @ self._seen(tau).T) - 1
-        return np.asarray(leaning @ self._scores / len(self._scores) + self._more[tau], np.float64)
+        return np.asarray(leaning @ self._scores / len(self._scores) + self._corrected(drawn, tau), np.float64)
+
+    def _corrected(self, drawn: FloatArray, tau: float) -> FloatArray:
+        """Return the difference that all dilemmas make to the mean scores of a crowd, to first order."""
+        return np.asarray(self._more[tau] + (drawn - self._about) @ self._steeper[tau].T, np.float64)
 
     def _covariances(self, shown: FloatArray) -> FloatArray:
         """Return the error covariance of the scores for crowds with these expected scores.

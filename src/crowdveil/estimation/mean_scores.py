@@ -24,7 +24,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, pooled_probit, reach
+from crowdveil.estimation.disagreement import (
+    DISAGREEMENT,
+    OTHER_DISAGREEMENTS,
+    expected_scores,
+    pooled_probit,
+    reach,
+)
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
@@ -100,7 +106,7 @@ class _Crowd:
         precision = np.linalg.inv(covariance)
         prior = np.eye(len(scores)) / prior_deviation(len(scores)) ** 2
         for _ in range(_ROUNDS):
-            expected, slope = self._expected(common)
+            expected, slope = expected_scores(self._scores, self._seen, common)
             curvature = slope.T @ precision @ slope + prior
             step = np.linalg.solve(curvature, slope.T @ precision @ (scores - expected) - prior @ common)
             # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
@@ -108,14 +114,14 @@ class _Crowd:
             if np.abs(step).max() <= _SETTLED:
                 break
         pooled, carried = pooled_probit(self._along, common, self._tau)
-        shown, slope = self._expected(common)
+        shown, slope = expected_scores(self._scores, self._seen, common)
         spread = np.linalg.inv(slope.T @ precision @ slope + prior)
         gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
         # Linearise the unshrunk estimate at a point that shrinks to zero as the noise grows. At the mode itself, the
         # noise would enter the slope, and the estimate would not be linear.
         point = common - spread @ prior @ common
         passed, turned = pooled_probit(self._along, point, self._tau)
-        expected, slope = self._expected(point)
+        expected, slope = expected_scores(self._scores, self._seen, point)
         line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
         return _Fit(
             common=common,
@@ -123,13 +129,4 @@ class _Crowd:
             gain=gain,
             bent=np.abs(pooled - passed - line @ (shown - expected)),
             seen=self._seen @ point,
-        )
-
-    def _expected(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the expected mean scores of the crowd, and their derivative."""
-        margins = self._seen @ common
-        slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
-        return (
-            self._scores.T @ (2 * ndtr(margins) - 1) / len(margins),
-            (self._scores * slopes[:, None]).T @ self._seen / len(margins),
         )
