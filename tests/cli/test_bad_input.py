@@ -219,3 +219,9 @@ def test_ballots_cannot_hold_a_damaged_crowd():
     crowd = synthetic_crowd(3, 4, 2, np.random.default_rng(1)).ballots
     with pytest.raises(Exception, match="offsets"):
         Ballots.from_differences(crowd.study, np.array([0, 2]), crowd.differences)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://crowd.example", "http://[::1", "http://crowd.example:port"])
+def test_addresses_that_are_none(url):
+    for words in (["check-page", "--poll", "x"], ["crowd", "--voters", "2"], ["mcp"]):
+        refused(crowdveil(*words, "--url", url), f"{url!r} is not the address of a website")

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.service.voters import poll
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
@@ -102,6 +103,24 @@ def test_those_that_start_at_once_take_turns(address: str) -> None:
 def _open(address: str) -> None:
     with open_store(address):
         pass
+
+
+def test_a_ledger_and_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "ledger", 3)
+    (tmp_path / "words").write_bytes(b"to be or not to be" * 100)
+    for name, said in (("ledger", "is a ledger, or another program's database"), ("words", "not an SQLite database")):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(CrowdveilError, match=said), open_store(f"sqlite:///{tmp_path / name}"):
+            pass
+        assert (tmp_path / name).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key", "words"]
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    (tmp_path / "new ü#1.sqlite").touch()
+    for _ in range(2):  # and is one when it is opened again
+        with open_store(f"sqlite:///{tmp_path / 'new ü#1.sqlite'}") as store:
+            assert store.polls.all() == []
 
 
 def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:

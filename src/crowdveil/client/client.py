@@ -64,6 +64,16 @@ class Unreachable(CrowdveilError):
     """The server did not answer any of several attempts."""
 
 
+def website(url: object) -> httpx.URL:
+    """Return the address of a website; refuse what is none."""
+    if not (isinstance(url, str) and url.startswith(("http://", "https://"))):
+        raise CrowdveilError(f"{shown(url)} is not the address of a website: it must begin with http:// or https://")
+    try:
+        return httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise CrowdveilError(f"{shown(url)} is not the address of a website: {error}") from None
+
+
 class Connection:
     """A connection to a server, which repeats requests that were lost.
 
@@ -162,14 +172,13 @@ class Client:
 
     def __init__(self, url: str, *, http: httpx.Client | None = None, first_pause: float = FIRST_PAUSE) -> None:
         """Use the website at ``url``. Give ``http`` if you need a proxy, certificates or another transport."""
-        if not (isinstance(url, str) and url.startswith(("http://", "https://"))):
-            raise CrowdveilError(f"{url!r} is not the address of a website: it must begin with http:// or https://")
+        address = website(url)
         if http is not None:
             check_type(http, httpx.Client, "http", "give an httpx.Client")
         if not (is_number(first_pause) and 0 <= first_pause < math.inf):
             raise CrowdveilError(f"first_pause is {shown(first_pause)}: give a number of seconds, 0 or more")
         http = http or httpx.Client(timeout=30)
-        http.base_url = httpx.URL(url)
+        http.base_url = address
         self._connection = Connection(http, first_pause)
         self._relays: dict[str, str] = {}
 

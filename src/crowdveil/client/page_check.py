@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from crowdveil.client.client import Connection, Unreachable
+from crowdveil.client.client import Connection, Unreachable, website
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.voters_page import SocialPreview, origin_of, voters_page
 
@@ -32,6 +32,7 @@ class PageCheck:
 
 def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
     """Fetch the voter's page of a poll with all its modules, and compare each with the installed one."""
+    website(url)
     same: list[str] = []
     different: list[str] = []
     described: Mapping[str, Any] = {}

@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.cors import CORSMiddleware
 
-from crowdveil.client.client import Connection, Unreachable
+from crowdveil.client.client import Connection, Unreachable, website
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.relay import SEALED_LENGTH, SEALED_TYPE
@@ -263,7 +263,5 @@ def serve_relay(settings: ServiceSettings, host: str, pause: float, tell: Callab
 
 @contextmanager
 def _forwarder(store: RelayStore, settings: ServiceSettings, host: str) -> Iterator[Forwarder]:
-    if not host.startswith(("http://", "https://")):
-        raise CrowdveilError(f"{host!r} is not the address of a website: it must begin with http:// or https://")
-    with httpx.Client(base_url=host, timeout=PATIENCE_SECONDS) as http:
+    with httpx.Client(base_url=website(host), timeout=PATIENCE_SECONDS) as http:
         yield Forwarder(store, Connection(http), settings.address(settings.port), lambda: datetime.now(UTC).date())

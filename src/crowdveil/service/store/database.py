@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
@@ -119,10 +121,28 @@ def connect(address: str) -> Database:
             return Database(create_engine(url, **shared, pool_pre_ping=True))
         except ModuleNotFoundError as error:
             raise missing_extra(error) from None
+    _check_own(Path(str(url.database)))
     engine = create_engine(url, **shared, connect_args={"timeout": PATIENCE_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return Database(engine)
+
+
+def _check_own(path: Path) -> None:
+    """Refuse a file that is no SQLite database, or is another program's, such as a ledger, before it is changed."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.OperationalError:
+        return  # It cannot be opened: whoever opens it next says why.
+    except sqlite3.DatabaseError as error:
+        raise CrowdveilError(f"{path} is not an SQLite database ({error}): name another file") from None
+    if tables and "alembic_version" not in tables:
+        raise CrowdveilError(
+            f"{path} is a ledger, or another program's database, not that of a website or a relay: name another file"
+        )
 
 
 def rows_at_once(rows: Sequence[T]) -> Iterator[Sequence[T]]:
