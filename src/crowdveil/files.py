@@ -38,6 +38,11 @@ def _target(path: Path) -> Path:
                 f"cannot write {path}: it is a device or a pipe, which nothing can replace; name a file"
             )
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if _is_database(target) or (target.suffix == ".key" and _is_database(target.with_suffix(""))):
+            raise CrowdveilError(
+                f"cannot write {path}: it is a ledger or its key, or another database, which nothing may replace; name "
+                "another file"
+            )
         if not target.parent.is_dir():
             raise CrowdveilError(f"cannot write {path}: there is no directory {target.parent}")
     except OSError as error:  # such as a name that is too long
@@ -45,6 +50,13 @@ def _target(path: Path) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise CrowdveilError(f"cannot write {path}: the directory {target.parent} does not allow it")
     return target
+
+
+def _is_database(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _beside(target: Path) -> Path:

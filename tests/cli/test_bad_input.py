@@ -202,13 +202,38 @@ def test_numbers_that_nothing_can_be_simulated_with(folder):
     refused(crowdveil(*simulate, 10**20), f"the number of voters is {10**20}", "at most 10,000,000,000")
     refused(crowdveil(*simulate, 5, "--records", 10**11), "1 to 1,000,000 dilemmas")
     refused(crowdveil(*simulate, 10**10, "--records", 10**6), "more memory than there is", "ask for less")
-    refused(crowdveil(*simulate, 5, "--seed", -1), "--seed", "greater than or equal to 0")
-    refused(crowdveil("studies", "kidney", "--example", "--seed", -1), "--seed")
+    refused(crowdveil(*simulate, 5, "--seed", -1), "the seed is -1: give a whole number from 0 up")
+    refused(crowdveil("studies", "kidney", "--example", "--seed", -1), "the seed is -1")
+    refused(crowdveil("audit", "--surroundings", "--seed", -1), "the seed is -1")
     parts = ["--out", folder / "s.parquet", "--rest", folder / "t.parquet"]
     refused(crowdveil("ballots", "split", folder / "b.parquet", *parts, "--share", 0.5, "--seed", -1), "the seed is -1")
     assert release(folder, out="s.json", epsilon="0.5").code == 0
     ask = ["--ask-command", "cat", "--model", "m", "--transcript", folder / "t.jsonl"]
     refused(crowdveil("align", folder / "s.json", *ask, "--seed", -1), "the seed is -1")
+
+
+def test_nothing_is_written_over_a_file_that_is_given(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.parquet", "l", "l.key"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "link").symlink_to("b.parquet")
+    assert release(tmp_path, out="r.html", epsilon="0.5").code == 0
+    assert crowdveil("simulate", "moral-machine", "--voters", 3, "--as-csv", "a.csv").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    spend = ["b.parquet", "--paradigm", "rlcp", "--epsilon", "0.5", "--ledger", "l"]
+    for out, other in (("b.parquet", "BALLOTS"), ("./link", "BALLOTS"), (tmp_path / "l", "--ledger")):
+        refused(crowdveil("release", *spend, "--out", out), f"{other} and --out are the same file")
+        refused(crowdveil("effects", *spend, "--out", out), "and --out are the same file")
+    for out in ("l.key", folder / "l", folder / "l.key"):
+        refused(crowdveil("release", *spend, "--out", out), "it is a ledger or its key")
+    refused(crowdveil("release", *spend, "--out", "x.json", "--effects", "x.json"), "are the same file, x.json")
+    refused(crowdveil("page", "r.html", "--out", "r.html"), "RELEASE and --out are the same file")
+    refused(crowdveil("page", "r.html"), "r.html is the file that is read")
+    for to in ("--out", "--refused"):
+        words = {"--out": "x.parquet", "--refused": "x.csv", to: "a.csv"}
+        asked = [word for pair in words.items() for word in pair]
+        refused(crowdveil("import", "moral-machine", "a.csv", *asked), f"FILE and {to} are the same file")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_no_leftovers(folder):

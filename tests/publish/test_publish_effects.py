@@ -82,6 +82,13 @@ def test_a_budget_that_does_not_cover_both_is_refused_with_its_numbers(ledger, t
     assert ledger.statement().accounts == ()
 
 
+def test_both_in_one_file_are_refused_before_anything_is_spent(ledger, tmp_path):
+    asked = preview_together(crowd(), "rlcp", epsilon=1)
+    with pytest.raises(CrowdveilError, match="give them two names"):
+        publish_together(crowd(), asked, ledger, tmp_path / "r.json", tmp_path / "." / "r.json")
+    assert ledger.statement().accounts == ()
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_ledger_of_rhos_adds_up_both_its_own_way(missing, tmp_path):
     """0.7 and 0.3 of epsilon 0.12 cost 0.084^2 / 2 + 0.036^2 / 2 = 0.004176 together, not 0.12^2 / 2 = 0.0072."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
-from crowdveil.errors import CrowdveilError, missing_extra
+from crowdveil.errors import CrowdveilError, check_whole, missing_extra
 
 if TYPE_CHECKING:
     from crowdveil.audit.attacks import Attack, AttackResult
@@ -34,7 +34,7 @@ def audit(
     browser: Annotated[
         bool, typer.Option("--browser", help="With --surroundings: lie to the voter's page in a real browser, too.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Attack crowdveil's own promises: how much epsilon can somebody who sees the outputs prove?
@@ -80,6 +80,7 @@ def audit(
 def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
     from crowdveil.audit.attacks import ATTACKS, CLIENT, PAGE, run_attacks
 
+    check_whole(seed, "the seed", 0)
     attacks = list(ATTACKS)
     not_tried = dict[str, str]()
     with ExitStack() as stack:

@@ -69,6 +69,8 @@ def page(
 
     first = release_paths[0]
     target = first.with_suffix(".html") if out_path is None else out_path
+    if target in release_paths:
+        raise CrowdveilError(f"{target} is the file that is read: say where to write the page, with --out")
     if any(map(holds_effects, release_paths)):
         if len(release_paths) > 1:
             raise CrowdveilError("a file of effects gets a page of its own: give one at a time")

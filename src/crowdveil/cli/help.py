@@ -1,13 +1,22 @@
-"""Help texts of commands: options in panels, and what they take in everyday words."""
+"""What all commands share: help in panels and everyday words, and no file is written over one that is given."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from crowdveil.errors import CrowdveilError
+
+WRITTEN = frozenset(
+    ("--out", "--rest", "--refused", "--plot", "--table", "--effects", "--keep-ballots", "--as-csv", "--transcript")
+)
+"""The options that name a file to write."""
 
 _TYPE = re.compile(r" <(?:list\[)?(\w+)\]?>$")
 """The type that Typer writes after a name, such as <int> or <list[Path]>."""
@@ -20,6 +29,11 @@ class ReadableCommand(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Name the arguments for the line of usage; brackets are around those that may be left out."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, unless it would write over a file that it is given, such as its ballots or its ledger."""
+        _check_apart(self.get_params(ctx), ctx.params)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List arguments and options, grouped by ``rich_help_panel``."""
@@ -38,6 +52,21 @@ class ReadableGroup(TyperGroup):
 def command_group(**settings: Any) -> typer.Typer:
     """Make a group of commands with readable help."""
     return typer.Typer(**{"cls": ReadableGroup, "add_completion": False, "rich_markup_mode": None, **settings})
+
+
+def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
+    places: dict[str, tuple[str, bool]] = {}
+    for parameter in parameters:
+        value = given.get(parameter.name)
+        flags = [flag for flag in parameter.opts if flag.startswith("--")]
+        written = any(flag in WRITTEN for flag in flags)
+        for path in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(path, Path) and not (isinstance(path, str) and parameter.name == "study"):
+                continue
+            name = flags[0] if flags else (parameter.metavar or parameter.name.upper())
+            other, other_is_written = places.setdefault(os.path.realpath(path), (name, written))
+            if other != name and (written or other_is_written):
+                raise CrowdveilError(f"{other} and {name} are the same file, {path}: write to another one")
 
 
 def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:

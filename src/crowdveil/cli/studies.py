@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Seed, Table, bold, progress, say, show
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +84,7 @@ def simulate(
     from crowdveil.study.bundled import load_study
 
     found = load_study(study)
+    check_whole(seed, "the seed", 0)
     rng = np.random.default_rng(seed)
     if tau is not None and found.indifference is None:
         raise CrowdveilError(f"study {found.name} allows no third answer: leave out --tau, or give it indifference")
@@ -152,6 +153,7 @@ def _example(study: Study, seed: int) -> list[dict[str, object]]:
 
     from crowdveil.study.drawing import draw_session
 
+    check_whole(seed, "the seed", 0)
     drawn = draw_session(study, np.random.default_rng(seed))[0]
     return [
         {"name": a.name, "features": {f: v for f, v in study.plain_values(a.values).items() if v}}

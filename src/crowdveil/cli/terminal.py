@@ -19,7 +19,7 @@ import typer
 from crowdveil.errors import CrowdveilError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.", min=0)]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.")]
 
 WIDTH = 80
 GAP = 2

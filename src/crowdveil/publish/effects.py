@@ -352,6 +352,8 @@ def publish_together(
     check_ledger(ledger)
     for one in (path, effects_path):
         check_writable(path_of(one))
+    if path_of(path).resolve() == path_of(effects_path).resolve():
+        raise CrowdveilError(f"both would be written to {path}: give them two names")
     asked.cost(ledger).check("both together")
     made = publish(ballots, asked.request, ledger, path)
     return made, publish_effects(ballots, asked.effects, ledger, effects_path)
