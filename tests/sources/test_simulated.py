@@ -114,7 +114,9 @@ def test_levels_between_whole_numbers_are_kept() -> None:
 
 @pytest.mark.parametrize("voters", [0, -1])
 def test_a_crowd_needs_a_voter(voters: int) -> None:
-    with pytest.raises(CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 up"):
+    with pytest.raises(
+        CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 to 10,000,000,000"
+    ):
         simulate_crowd(load_study("kidney"), voters, np.random.default_rng(1))
     with pytest.raises(CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 up"):
         synthetic_crowd(voters, 5, 5, np.random.default_rng(1))
