@@ -118,7 +118,9 @@ def test_a_crowd_needs_a_voter(voters: int) -> None:
         CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 to 10,000,000,000"
     ):
         simulate_crowd(load_study("kidney"), voters, np.random.default_rng(1))
-    with pytest.raises(CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 up"):
+    with pytest.raises(
+        CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 to 10,000,000,000"
+    ):
         synthetic_crowd(voters, 5, 5, np.random.default_rng(1))
 
 
