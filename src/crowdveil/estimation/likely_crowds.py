@@ -35,11 +35,11 @@ from crowdveil.estimation.clipped_ballots import CorrectedBallots
 from crowdveil.estimation.disagreement import pooled_probit
 from crowdveil.estimation.prior import margin_deviations
 
-_CROWDS = 320
+_CROWDS = 960
 """Crowds drawn in each round."""
 _ROUNDS = 8
 """Maximum number of rounds; the minimum is two."""
-_ENOUGH = 150.0
+_ENOUGH = 400.0
 """Effective sample size at which sampling stops."""
 _LINE = 161
 """Grid points on each line."""

@@ -38,7 +38,7 @@ from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
 _TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
-_DILEMMAS = 2500
+_DILEMMAS = 1250
 """Dilemmas on which draws are evaluated. The difference to all dilemmas, linear around a posterior mode, is added."""
 _SIZES = (0, 3, 7, 11, 15)
 """Places of the sizes of margins at which posterior modes are found, the least and the largest among them."""
