@@ -2,17 +2,19 @@
 
 python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        rows of docs/sweeps.md
 
-BALLOTS is a file of any study, made by `crowdveil import`; ANSWERS keeps one to so many of each voter. MECHANISM may be
-'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
+BALLOTS is a file of any study, made by `crowdveil import`, or simulated,4,0.1,2: crowds of 2,000 voters with four
+answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones. ANSWERS keeps one to so
+many of each voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from populations import Mixture, epsilon_or_mixture, release
+from populations import Mixture, epsilon_or_mixture, release, usual_population
 from scipy.special import ndtr
 from tables import write_table
 
@@ -22,6 +24,7 @@ from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.study.bundled import load_study
 
 HEADER = ("people", "answers", "mechanism", "ε", "releases", "predicted", "Brier", "slope", "stated − right")
 
@@ -34,6 +37,19 @@ def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
     ]
     offsets = np.concatenate([[0], np.cumsum([len(records) for records in kept])])
     return Ballots.from_differences(ballots.study, offsets, ballots.differences[np.concatenate(kept)])
+
+
+def simulated(records: int, spread: float = 0.5, times: float = 1.0) -> tuple[str, Callable[[int], Ballots]]:
+    """Return the name of simulated crowds of 2,000 voters, and what draws one of them by its number.
+
+    Crowds are drawn anew: of one crowd of 2,000 single choices, a slope is known to a tenth only.
+    """
+    population = usual_population(load_study("moral-machine"), spread)
+    population = replace(population, gamma=times * population.gamma)
+    name = f"simulated, {records} each"
+    if (spread, times) != (0.5, 1.0):
+        name += f", apart by {spread:g}, margins × {times:g}"
+    return name, lambda number: population.crowd(2000, records, np.random.default_rng([records, number]))
 
 
 def calibration(
@@ -102,9 +118,13 @@ def measure(
 
 
 def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | None = None) -> None:
-    """Judge a mechanism on a file."""
-    name = path.rsplit("/", 1)[-1].split(".")[0]
-    people = read_ballots(path).decided()
+    """Judge a mechanism on a file, or on simulated crowds."""
+    people: Ballots | Callable[[int], Ballots]
+    if path.startswith("simulated,"):
+        records, spread, times = path.split(",")[1:]
+        name, people = simulated(int(records), float(spread), float(times))
+    else:
+        name, people = path.rsplit("/", 1)[-1].split(".")[0], read_ballots(path).decided()
     found = epsilon_or_mixture(epsilon)
     measure(name, people, mechanism, found, int(releases), None if most is None else int(most))
 

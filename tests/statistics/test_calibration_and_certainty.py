@@ -77,13 +77,7 @@ def test_probabilities_come_true_on_people_who_allocate_kidneys(mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("records", [1, 4, 13])
 def test_probabilities_come_true_on_simulated_voters(mechanism, records):
-    """Crowds are drawn anew: of one crowd of 2,000 single choices, a slope is known to a tenth only."""
-    population = usual_population(MACHINE, 0.5)
-    judge(
-        f"simulated, {records} each",
-        lambda number: population.crowd(2000, records, np.random.default_rng([records, number])),
-        mechanism,
-    )
+    judge(*calibration.simulated(records), mechanism)
 
 
 @pytest.mark.slow
