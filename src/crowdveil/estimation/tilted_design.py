@@ -17,11 +17,13 @@ generator's. Beyond that only squares are reported, and products are assumed to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design
+from crowdveil.estimation.design import Design, public_design
+from crowdveil.study.study import Study
 
 TILT = 0.15
 """Prior scale of lambda: most moments are within a third as frequent as the generator's, and a few are anything."""
@@ -52,17 +54,22 @@ def moments(along: FloatArray) -> FloatArray:
     return np.hstack([squares, products])
 
 
-def moment_variance(design: Design) -> float:
+def moment_variance(study: Study) -> float:
     """Return the variance of a moment over a study's own dilemmas, averaged over all moments."""
-    return float(moments(design.along[:_DILEMMAS]).var(axis=0).mean())
+    return float(np.diag(_moment_covariance(study)).mean())
 
 
-def prior_variance(design: Design) -> FloatArray:
+def prior_variance(study: Study) -> FloatArray:
     """Return the prior variance of each mean moment of a file: what is known of it before any report."""
-    covariance = np.cov(moments(design.along[:_DILEMMAS]), rowvar=False, bias=True)
     return np.asarray(
-        _FREEDOM / (_FREEDOM - 2) * TILT**2 * np.square(np.atleast_2d(covariance)).sum(axis=1), np.float64
+        _FREEDOM / (_FREEDOM - 2) * TILT**2 * np.square(_moment_covariance(study)).sum(axis=1), np.float64
     )
+
+
+@lru_cache(maxsize=32)
+def _moment_covariance(study: Study) -> FloatArray:
+    every = moments(public_design(study).along[:_DILEMMAS])
+    return np.atleast_2d(np.cov(every, rowvar=False, bias=True))
 
 
 @dataclass(frozen=True)

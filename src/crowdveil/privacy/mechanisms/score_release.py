@@ -171,8 +171,9 @@ class ScoreRelease:
         if not settings.drawn:
             about = _SUBJECTS[noise.uniform(len(_SUBJECTS), ballots.voters, 1)[:, 0]]
             for subject in (_SQUARES, _PRODUCTS):
-                told = _tells_enough(subject, blocks[subject], axes, settings, ballots.counts, epsilons)
-                about[(about == subject) & ~told] = _CHOICES
+                rows = np.flatnonzero(about == subject)
+                told = _tells_enough(subject, blocks[subject], axes, settings, ballots.counts[rows], epsilons[rows])
+                about[rows[~told]] = _CHOICES
             exact = np.hstack([exact, record_moments(ballots, np.flatnonzero(about))])
         reported = np.zeros(exact.shape, bool)
         values = np.zeros_like(exact)
@@ -309,9 +310,9 @@ def _tells_enough(
     columns = block - axes.design.directions
     sizes = coordinates_to_report(axes, counts, epsilons, len(block))
     records = counts.astype(np.float64)
-    scatter = _noise_variance(sizes, counts, epsilons.micro) + records * moment_variance(axes.design)
+    scatter = _noise_variance(sizes, counts, epsilons.micro) + records * moment_variance(settings.study)
     reports = settings.voters * _IN_TWENTY[subject] / len(_SUBJECTS) * sizes / len(block)
-    return np.asarray(scatter / (records**2 * reports) <= prior_variance(axes.design)[columns].mean())
+    return np.asarray(scatter / (records**2 * reports) <= prior_variance(settings.study)[columns].mean())
 
 
 def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
@@ -347,7 +348,7 @@ def _dilemmas(sums: LevelSums, felt: LevelSums, settings: MechanismSettings, axe
     columns = moment_count(axes.design.directions)
     if not len(sums.counts):
         return tilted(axes.design, np.zeros(columns), np.eye(columns) * _UNHEARD)
-    means = _record_means(sums, felt, settings, axes, moment_variance(axes.design))
+    means = _record_means(sums, felt, settings, axes, moment_variance(settings.study))
     return tilted(axes.design, means.scores, means.noise + means.sampling)
 
 
