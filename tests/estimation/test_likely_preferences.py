@@ -11,8 +11,8 @@ from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit, reach
 from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.prior import LIKELY_MARGINS
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.estimation.tilted_design import moment_count, tilted
-from crowdveil.study.bundled import load_study
+from crowdveil.estimation.tilted_design import moment_count, moments, tilted
+from crowdveil.study.bundled import load_study, synthetic_study
 
 AXES = record_axes(load_study("kidney"))
 ALONG = AXES.design.along
@@ -88,3 +88,19 @@ def test_it_is_the_same_every_time():
     assert np.array_equal(first.mean, second.mean)
     assert np.array_equal(first.covariance, second.covariance)
     assert first.effective >= 300
+
+
+def test_with_many_axes_the_posterior_is_no_narrower_than_the_noise():
+    """Of 40 numbers, few draws are likely: one that carried all the weight would leave no uncertainty at all."""
+    axes = record_axes(synthetic_study(40, 20))
+    along = axes.design.along
+    common, deviation = np.random.default_rng(8).normal(0, 0.8 / np.sqrt(40), 40), 0.003
+    seen = along * reach(along, DISAGREEMENT)[:, None]
+    scores = axes.scores.T @ (2 * ndtr(seen @ common) - 1) / len(seen)
+    slope = (axes.scores * np.sqrt(2 / np.pi) * np.exp(-0.5 * (seen @ common) ** 2)[:, None]).T @ seen / len(seen)
+    dilemmas = tilted(axes.design, moments(along).mean(axis=0), 1e-3 * np.eye(40))
+    found = likely_preferences(axes.over(dilemmas.differences), scores, deviation**2 * np.eye(40), dilemmas)
+    expected = deviation * np.sqrt(np.diag(np.linalg.inv(slope.T @ slope)))
+    assert (np.sqrt(np.diag(found.covariance)) > 0.8 * expected).all()
+    pooled, _ = pooled_probit(along, common, DISAGREEMENT)
+    assert np.linalg.norm(found.mean - pooled) < 0.15 * np.linalg.norm(pooled)

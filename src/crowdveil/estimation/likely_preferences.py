@@ -48,7 +48,7 @@ _EACH = 400
 """Draws around each posterior mode; each later proposal gets three times as many."""
 _ENOUGH = 1000
 """Effective sample size: a mean is then known to a thirtieth of the posterior standard deviation."""
-_LAWS = 12
+_LAWS = 6
 """Maximum number of later proposals."""
 _LEAST_FREEDOM = 6
 """Minimum degrees of freedom of the proposals; otherwise they equal the number of axes."""
@@ -83,9 +83,9 @@ def likely_preferences(
     wider = 1 + _WIDER / k
     laws = [_Law(top, wider * spread, _EACH) for top, spread in model.tops()]
     drawn = np.concatenate([law.draws(number) for number, law in enumerate(laws)])
-    likely = model.log_posterior(drawn)
+    likely, density = model.log_posterior(drawn), _log_density(laws, drawn)
     for left in reversed(range(_LAWS + 1)):
-        weights = _weights(likely - _log_density(laws, drawn))
+        weights = _weights(likely - density)
         effective = 1 / float(weights @ weights)
         if effective >= _ENOUGH or not left:
             break
@@ -93,9 +93,12 @@ def likely_preferences(
         scatter = _scatter(weights, drawn - mean)
         # The scatter of few effective draws is too narrow: blend it with the spread of the last proposal.
         trust = min(1.0, effective / (10 * k))
-        laws.append(_Law(mean, wider * (trust * scatter + (1 - trust) * laws[-1].spread), 3 * _EACH))
-        drawn = np.concatenate([drawn, laws[-1].draws(len(laws) - 1)])
-        likely = np.concatenate([likely, model.log_posterior(drawn[len(likely) :])])
+        law = _Law(mean, wider * (trust * scatter + (1 - trust) * laws[-1].spread), 3 * _EACH)
+        laws.append(law)
+        more = law.draws(len(laws) - 1)
+        density = np.concatenate([np.logaddexp(density, _log_density([law], drawn)), _log_density(laws, more)])
+        drawn = np.concatenate([drawn, more])
+        likely = np.concatenate([likely, model.log_posterior(more)])
     pooled = np.empty_like(drawn)
     for tau, rows in _by_tau(len(drawn)):
         middle = weights[rows] @ drawn[rows] / max(float(weights[rows].sum()), np.finfo(float).tiny)
@@ -126,7 +129,12 @@ class _Model:
         if dilemmas is not None:
             moved = shown.T @ dilemmas.moments[self._rows] / len(shown)
             errors += moved @ dilemmas.spread @ moved.T
-        self._errors = errors.reshape(k, k, k, k).transpose(1, 3, 0, 2).reshape(k * k, k * k)
+        # Both pairs of axes are symmetric, so each is kept once.
+        self._pairs = np.triu_indices(k)
+        first, second = self._pairs
+        by_pair = errors.reshape(k, k, k, k).transpose(1, 3, 0, 2)
+        both = by_pair[first, second] + np.where(first == second, 0.0, 1.0)[:, None, None] * by_pair[second, first]
+        self._errors = np.ascontiguousarray(both[:, first, second])
         self._about = np.zeros(k)
         self._more = {tau: np.zeros(k) for tau in _TAUS}
         self._steeper = {tau: np.zeros((k, k)) for tau in _TAUS}
@@ -202,10 +210,13 @@ class _Model:
         The effect of a tilt or of another sample of dilemmas is that on the linearised model: on the preference that
         would have these expected scores if scores did not saturate.
         """
-        k = shown.shape[1]
+        first, second = self._pairs
         small = shown @ np.linalg.inv(self._slope).T
-        squares = (small[:, :, None] * small[:, None, :]).reshape(len(small), -1)
-        return self._reported + np.asarray(squares @ self._errors, np.float64).reshape(-1, k, k)
+        upper = (small[:, first] * small[:, second]) @ self._errors
+        result = np.empty((*shown.shape, shown.shape[1]))
+        result[:, first, second] = upper
+        result[:, second, first] = upper
+        return np.asarray(self._reported + result, np.float64)
 
 
 @dataclass(frozen=True)
