@@ -167,7 +167,7 @@ class _Model:
         prior = np.eye(len(common)) / deviation**2
         for _ in range(_ROUNDS):
             shown, slope = expected_scores(self._scores, seen, common)
-            shown += self._corrected(common, tau)
+            shown += self._correction(common, tau)
             slope += self._steeper[tau]
             told = slope.T @ np.linalg.inv(self._covariances(shown[None])[0])
             curvature = told @ slope + prior
@@ -198,9 +198,9 @@ class _Model:
     def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the expected mean scores of crowds (rows)."""
         leaning = 2 * ndtr(drawn @ self._seen(tau).T) - 1
-        return np.asarray(leaning @ self._scores / len(self._scores) + self._corrected(drawn, tau), np.float64)
+        return np.asarray(leaning @ self._scores / len(self._scores) + self._correction(drawn, tau), np.float64)
 
-    def _corrected(self, drawn: FloatArray, tau: float) -> FloatArray:
+    def _correction(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the difference that all dilemmas make to the mean scores of a crowd, to first order."""
         return np.asarray(self._more[tau] + (drawn - self._about) @ self._steeper[tau].T, np.float64)
 

@@ -158,7 +158,8 @@ def test_truncated_values_are_unbiased_within_their_range(ratio, largest):
     for exact in {0, largest // 2, largest, -largest}:
         mean, variance = truncated_law(ratio, largest, exact)
         assert mean == pytest.approx(exact, abs=1e-9)
-        assert variance <= 2 * ratio / (1 - ratio) ** 2 + 1e-9
+        saved = ratio ** (largest + 2) * (ratio**exact + ratio**-exact) / (1 + ratio)
+        assert variance == pytest.approx((2 * ratio - saved) / (1 - ratio) ** 2, rel=1e-9)
 
 
 @pytest.mark.parametrize(("largest", "exact"), [(500, 0), (500, 500), (2000, 1500)])
@@ -179,6 +180,8 @@ def test_reports_are_about_dilemmas_only_if_they_tell_more_than_the_prior():
         public = MechanismSettings(MACHINE, 2.0, voters=voters)
         reports = ScoreRelease().report(single, public, Epsilons.same(epsilon, 400), FloatNoiseForExperiments(7))
         assert ScoreRelease().acceptable(reports, public).all()
+        facts = ScoreRelease().aggregate([reports], public).facts
+        assert facts["reports_about_dilemmas"] == reports.reported[:, k:].any(axis=1).sum()
         squares, products = reports.reported[:, k : 2 * k], reports.reported[:, 2 * k :]
         return squares.any(axis=1).mean(), products.any(axis=1).mean()
 

@@ -112,15 +112,21 @@ def truncated(noisy: IntArray, largest: IntArray, scale: FloatArray) -> IntArray
     """Return estimates of integers within [-L, L] from values with discrete Laplace noise, which beat the values.
 
     Theorem. Let P(X = x) be proportional to q^|x|, and psi(v) = v for |v| <= L, otherwise L + 1 / (1 - q) with the sign
-    of v. Then E psi(s + X) = s for every integer s within [-L, L], and Var psi(s + X) <= Var X.
+    of v. For every integer s within [-L, L], E psi(s + X) = s, and
+
+        Var psi(s + X) = (2 q - q^(L + 2) (q^s + q^-s) / (1 + q)) / (1 - q)^2,
+
+    which is less than Var X = 2 q / (1 - q)^2.
 
     Proof. P is the Green's function of f -> f - c (f(. + 1) - 2 f + f(. - 1)) with c = q / (1 - q)^2: if the image of a
     bounded g is psi, then g = E psi(. + X). Take g(v) = v within [-L, L], and beyond it L + (1 - q^(|v| - L)) / (1 - q)
     with the sign of v. Within, its second differences vanish, also at the ends, where g rises by 1 on both sides.
-    Beyond, the image of the constant is the constant, and that of q^|v| is 0. So the image of g is psi.
+    Beyond, the image of the constant is the constant, and that of q^|v| is 0. So the image of g is psi. In the same
+    way, E psi(. + X)^2 is v^2 + 2 c + A (q^v + q^-v) within, and (L + 1 / (1 - q))^2 + B q^|v| beyond. That the two
+    agree at L and at L + 1 gives A.
 
-    With b = 1 / (1 - q), the variance is b^2 (2 - e^(-L / b) cosh(s / b)) in the limit of fine steps
-    (``truncated_variance`` is its bound, at s = 0), and that of X is 2 b^2.
+    In fine steps, with b = 1 / (1 - q), the variance is b^2 (2 - e^(-L / b) cosh(s / b)); ``truncated_variance`` is
+    that at s = 0, where it is largest.
 
     ``scale`` is 1 / ln(1 / q). The constant is rounded to an integer, which is one part in a million of a clip.
     """

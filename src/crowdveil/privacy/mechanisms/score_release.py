@@ -217,9 +217,9 @@ class ScoreRelease:
             every, felt = _sums(pulled, axes), _sums(pulled_felt, axes)
         else:
             every = felt = all_sums(batches, lambda batch: _sums(_truncated(batch), axes))
-        sums = every.only(_CHOICES)
+        sums, asked = every.only(_CHOICES), every.only(_DILEMMAS)
         means = _record_means(sums, felt.only(_CHOICES), settings, axes)
-        dilemmas = None if settings.drawn else _dilemmas(every.only(_DILEMMAS), felt.only(_DILEMMAS), settings, axes)
+        dilemmas = None if settings.drawn else _dilemmas(asked, felt.only(_DILEMMAS), settings, axes)
         answered = axes if dilemmas is None else axes.over(dilemmas.differences)
         told = (answered, means.scores, means.noise + means.sampling, dilemmas)
         fit, likely = fit_mean_scores(*told), likely_preferences(*told)
@@ -229,6 +229,8 @@ class ScoreRelease:
             "of": design.directions,
             "weighing": "every record counts the same",
         }
+        if not settings.drawn:
+            facts["reports_about_dilemmas"] = int(asked.counts.sum())
         if settings.robust:
             facts["robust"] = settings.robust
         return Estimate(
