@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numba
 import numpy as np
 
 from crowdveil.arrays import FloatArray
@@ -46,12 +48,29 @@ def moment_count(axes: int) -> int:
 
 def moments(along: FloatArray) -> FloatArray:
     """Return the moments of dilemmas along the axes (rows), each within [-1, 1]."""
-    squares = 2 * np.minimum(np.square(along) / _SQUARE, 1.0) - 1
-    if along.shape[1] > _PAIRED_AXES:
-        return squares
-    first, second = np.triu_indices(along.shape[1], 1)
-    products = np.clip(along[:, first] * along[:, second] / _PRODUCT, -1.0, 1.0)
-    return np.hstack([squares, products])
+    result = np.empty((len(along), moment_count(along.shape[1])))
+    _fill_rows(along, result)
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_rows(along: Any, result: Any) -> None:
+    for i in range(len(result)):
+        fill_moments(along[i], result[i])
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_moments(along: Any, result: Any) -> None:
+    """Write the moments of one dilemma into ``result``, which has ``moment_count`` places."""
+    axes = len(along)
+    for i in range(axes):
+        result[i] = 2 * min(along[i] * along[i] / _SQUARE, 1.0) - 1
+    if len(result) > axes:
+        place = axes
+        for i in range(axes):
+            for j in range(i + 1, axes):
+                result[place] = min(max(along[i] * along[j] / _PRODUCT, -1.0), 1.0)
+                place += 1
 
 
 def moment_variance(study: Study) -> float:

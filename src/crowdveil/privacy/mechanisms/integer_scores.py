@@ -18,7 +18,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import CLIP, GRID, public_design
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
-from crowdveil.estimation.tilted_design import moment_count, moments
+from crowdveil.estimation.tilted_design import fill_moments, moment_count
 
 T = TypeVar("T", float, FloatArray)
 
@@ -52,13 +52,7 @@ def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
     """
     design = public_design(ballots.study)
     result = np.zeros((ballots.voters, moment_count(design.directions)), np.int64)
-    of_these = ballots.take(rows)
-    # Not a matrix product, whose rounding may depend on the other rows.
-    along = np.einsum("jf,fk->jk", of_these.differences.astype(np.float64), design.basis)
-    whole = np.rint(np.nan_to_num(moments(along)) * RECORD_CLIP).astype(np.int64)
-    kept = np.clip(whole, -RECORD_CLIP, RECORD_CLIP)
-    so_far = np.vstack([np.zeros((1, kept.shape[1]), np.int64), kept.cumsum(axis=0)])
-    result[rows] = so_far[of_these.offsets[1:]] - so_far[of_these.offsets[:-1]]
+    _add_moments(ballots.dilemmas, ballots.offsets, rows, design.basis, result)
     return result
 
 
@@ -82,22 +76,45 @@ def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any
     feature by feature, so that even beyond it they have the same bits on every machine.
     """
     along = np.empty(axes.shape[1])
+    nonzero = np.empty(axes.shape[0], np.int64)
+    largest = float(clip)
     for i in range(len(result)):
         for j in range(offsets[i], offsets[i + 1]):
+            found = 0
+            for k in range(axes.shape[0]):  # most are zero: without a branch, nothing is guessed wrong
+                nonzero[found] = k
+                found += differences[j, k] != 0
             along[:] = 0.0
-            for k in range(axes.shape[0]):
+            for k in nonzero[:found]:
                 value = np.floor(float(differences[j, k]) * units[k] + 0.5)
-                if value != 0.0:  # most are zero
-                    for a in range(axes.shape[1]):
-                        along[a] += value * axes[k, a]
+                for a in range(axes.shape[1]):
+                    along[a] += value * axes[k, a]
             for a in range(axes.shape[1]):
-                # The clip holds for any input, including NaN.
-                if along[a] >= clip:
-                    result[i, a] += clip
-                elif along[a] > -clip:
-                    result[i, a] += int(along[a])
-                else:
-                    result[i, a] -= clip
+                # The clip holds for any input: NaN is not above -largest.
+                score = along[a] if along[a] > -largest else -largest
+                result[i, a] += int(score if score < largest else largest)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_moments(dilemmas: Any, offsets: Any, rows: Any, basis: Any, result: Any) -> None:
+    """Sum the moments of the dilemmas of some voters, in units of the clip, into their rows.
+
+    A dilemma's contrasts are summed feature by feature, so that a moment depends on no other dilemma, nor on the
+    machine. The negated dilemma has the same moments.
+    """
+    along = np.empty(basis.shape[1])
+    moments = np.empty(result.shape[1])
+    for i in rows:
+        for j in range(offsets[i], offsets[i + 1]):
+            along[:] = 0.0
+            for k in range(basis.shape[0]):
+                if dilemmas[j, k] != 0:
+                    for a in range(basis.shape[1]):
+                        along[a] += float(dilemmas[j, k]) * basis[k, a]
+            fill_moments(along, moments)
+            for a in range(result.shape[1]):
+                if -1.0 <= moments[a] <= 1.0:  # whatever the input: NaN counts as zero
+                    result[i, a] += int(np.rint(moments[a] * RECORD_CLIP))
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Protocol, TypeVar
 
+import numba
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
@@ -164,13 +165,12 @@ class LevelSums:
     @classmethod
     def of(cls, levels: IntArray, values: FloatArray) -> LevelSums:
         """Sum reports (rows of ``values``) by their levels (one number or more each)."""
-        different, place = np.unique(levels.reshape(len(values), -1), axis=0, return_inverse=True)
-        order = np.argsort(place.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(place.reshape(-1)))[:-1]
-        rows_of = zip(map(tuple, different.tolist()), np.split(values[order], ends), strict=True)
-        # Not a matrix product, which would start threads of its own beside those of other batches.
-        squares = "vj,vk->jk"
-        return cls({level: (len(rows), rows.sum(axis=0), np.einsum(squares, rows, rows)) for level, rows in rows_of})
+        each = levels.reshape(len(values), -1)
+        order = np.lexsort(each.T[::-1])
+        ordered = each[order]
+        begins = np.flatnonzero(np.diff(ordered, axis=0, prepend=ordered[:1] - 1).any(axis=1))
+        rows_of = zip(map(tuple, ordered[begins].tolist()), np.split(values[order], begins[1:]), strict=True)
+        return cls({level: (len(rows), rows.sum(axis=0), _sum_of_squares(rows)) for level, rows in rows_of})
 
     @classmethod
     def mixed(cls, parts: Sequence[LevelSums], factors: Sequence[float]) -> LevelSums:
@@ -247,6 +247,26 @@ class LevelSums:
             crossed = scale * np.outer(total, mean)
             covariance += weight**2 * (scale**2 * square - crossed - crossed.T + count * np.outer(mean, mean))
         return EmpiricalNormal(tuple(map(tuple, (covariance * (voters / max(voters - 1, 1))).tolist())))
+
+
+def _sum_of_squares(rows: FloatArray) -> FloatArray:
+    """Sum the outer products of rows with themselves.
+
+    Not by a matrix product, which would start threads of its own beside those of other batches, and would multiply
+    the zeros of reports that hold a few numbers among many.
+    """
+    result = np.zeros((rows.shape[1], rows.shape[1]))
+    _add_squares(rows, result)
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_squares(rows: Any, result: Any) -> None:
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            if rows[i, j] != 0:
+                for k in range(rows.shape[1]):
+                    result[j, k] += rows[i, j] * rows[i, k]
 
 
 def all_sums(reports: Iterable[R | LevelSums], sums: Callable[[R], LevelSums]) -> LevelSums:
