@@ -40,37 +40,38 @@ class ScoringParameters:
     clip: int
 
 
-def record_scores(ballots: Ballots) -> IntArray:
-    """Sum the integer scores of each voter's records on the axes of records, each clipped."""
-    return _voter_sums(ballots, record_axes(ballots.study).axes, RECORD_CLIP)
+def record_scores(ballots: Ballots, voters: IntArray | None = None) -> IntArray:
+    """Sum the integer scores of the records of each voter, or of some, on the axes of records, each clipped."""
+    return _voter_sums(ballots, voters, record_axes(ballots.study).axes, RECORD_CLIP)
 
 
-def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
+def record_moments(ballots: Ballots, voters: IntArray) -> IntArray:
     """Sum the moments of the dilemmas (``tilted_design``) of some voters, each an integer within the clip.
 
-    All other rows are zero. A moment does not depend on which side was chosen.
+    A moment does not depend on which side was chosen.
     """
     design = public_design(ballots.study)
-    result = np.zeros((ballots.voters, moment_count(design.directions)), np.int64)
-    _add_moments(ballots.dilemmas, ballots.offsets, rows, design.basis, result)
+    result = np.zeros((len(voters), moment_count(design.directions)), np.int64)
+    _add_moments(ballots.dilemmas, ballots.offsets, voters, design.basis, result)
     return result
 
 
 def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:
     """Sum the integer scores of each voter's records along the rotated axes, each clipped to [-clip, clip]."""
-    return _voter_sums(ballots, public_design(ballots.study).rotated.axes, clip)
+    return _voter_sums(ballots, None, public_design(ballots.study).rotated.axes, clip)
 
 
-def _voter_sums(ballots: Ballots, axes: IntArray, clip: int) -> IntArray:
-    result = np.zeros((ballots.voters, axes.shape[1]), np.int64)
+def _voter_sums(ballots: Ballots, voters: IntArray | None, axes: IntArray, clip: int) -> IntArray:
+    voters = np.arange(ballots.voters) if voters is None else voters
+    result = np.zeros((len(voters), axes.shape[1]), np.int64)
     units = public_design(ballots.study).units
-    _add_scores(ballots.differences, ballots.offsets, units, axes.astype(np.float64), clip, result)
+    _add_scores(ballots.differences, ballots.offsets, voters, units, axes.astype(np.float64), clip, result)
     return result
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any, result: Any) -> None:
-    """Sum the scores of the records offsets[i]:offsets[i + 1] into row i.
+def _add_scores(differences: Any, offsets: Any, voters: Any, units: Any, axes: Any, clip: Any, result: Any) -> None:
+    """Sum the scores of the records offsets[i]:offsets[i + 1] of some voters i, one voter per row.
 
     Numbers are floats that hold integers. They are exact below 2^53, far above any dilemma of a study, and summed
     feature by feature, so that even beyond it they have the same bits on every machine.
@@ -78,7 +79,7 @@ def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any
     along = np.empty(axes.shape[1])
     nonzero = np.empty(axes.shape[0], np.int64)
     largest = float(clip)
-    for i in range(len(result)):
+    for row, i in enumerate(voters):
         for j in range(offsets[i], offsets[i + 1]):
             found = 0
             for k in range(axes.shape[0]):  # most are zero: without a branch, nothing is guessed wrong
@@ -92,19 +93,19 @@ def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any
             for a in range(axes.shape[1]):
                 # The clip holds for any input: NaN is not above -largest.
                 score = along[a] if along[a] > -largest else -largest
-                result[i, a] += int(score if score < largest else largest)
+                result[row, a] += int(score if score < largest else largest)
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_moments(dilemmas: Any, offsets: Any, rows: Any, basis: Any, result: Any) -> None:
-    """Sum the moments of the dilemmas of some voters, in units of the clip, into their rows.
+def _add_moments(dilemmas: Any, offsets: Any, voters: Any, basis: Any, result: Any) -> None:
+    """Sum the moments of the dilemmas offsets[i]:offsets[i + 1] of some voters i, one voter per row, in integer steps.
 
     A dilemma's contrasts are summed feature by feature, so that a moment depends on no other dilemma, nor on the
     machine. The negated dilemma has the same moments.
     """
     along = np.empty(basis.shape[1])
     moments = np.empty(result.shape[1])
-    for i in rows:
+    for row, i in enumerate(voters):
         for j in range(offsets[i], offsets[i + 1]):
             along[:] = 0.0
             for k in range(basis.shape[0]):
@@ -114,7 +115,7 @@ def _add_moments(dilemmas: Any, offsets: Any, rows: Any, basis: Any, result: Any
             fill_moments(along, moments)
             for a in range(result.shape[1]):
                 if -1.0 <= moments[a] <= 1.0:  # whatever the input: NaN counts as zero
-                    result[i, a] += int(np.rint(moments[a] * RECORD_CLIP))
+                    result[row, a] += int(np.rint(moments[a] * RECORD_CLIP))
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:

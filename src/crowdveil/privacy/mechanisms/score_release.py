@@ -166,7 +166,6 @@ class ScoreRelease:
         """Score each voter, choose the coordinates and add the noise."""
         axes = record_axes(settings.study)
         blocks = _blocks(axes, settings)
-        exact = record_scores(ballots)
         about = np.zeros(ballots.voters, np.int64)
         if not settings.drawn:
             about = _SUBJECTS[noise.uniform(len(_SUBJECTS), ballots.voters, 1)[:, 0]]
@@ -174,11 +173,12 @@ class ScoreRelease:
                 rows = np.flatnonzero(about == subject)
                 told = _tells_enough(subject, blocks[subject], axes, settings, ballots.counts[rows], epsilons[rows])
                 about[rows[~told]] = _CHOICES
-            exact = np.hstack([exact, record_moments(ballots, np.flatnonzero(about))])
-        reported = np.zeros(exact.shape, bool)
-        values = np.zeros_like(exact)
+        reported = np.zeros((ballots.voters, blocks[-1][-1] + 1), bool)
+        values = np.zeros(reported.shape, np.int64)
         for subject, block in enumerate(blocks):
             speaking = np.flatnonzero(about == subject)
+            first = 0 if subject == _CHOICES else axes.design.directions
+            exact = record_scores(ballots, speaking) if subject == _CHOICES else record_moments(ballots, speaking)
             sizes = coordinates_to_report(axes, ballots.counts[speaking], epsilons[speaking], len(block))
             order = random_orders(len(speaking), len(block), noise)
             for size in np.unique(sizes).tolist():
@@ -187,7 +187,7 @@ class ScoreRelease:
                 chosen = block[order[of_size, :size]]
                 drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], size)
                 reported[rows[:, None], chosen] = True
-                values[rows[:, None], chosen] = exact[rows[:, None], chosen] + drawn
+                values[rows[:, None], chosen] = exact[of_size[:, None], chosen - first] + drawn
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
     def acceptable(self, reports: ScoreReports, settings: MechanismSettings) -> BoolArray:
