@@ -234,7 +234,7 @@ class Ballots:
         if self.dilemmas.dtype == np.int8:
             signs = np.repeat(self.choices, self.study.dimension).reshape(self.dilemmas.shape)
             return np.multiply(signs, self.dilemmas, out=signs)
-        return np.where(self.choices[:, None] > 0, self.dilemmas, 0.0 - self.dilemmas)
+        return np.subtract(0.0, self.dilemmas, out=self.dilemmas.copy(), where=(self.choices < 0)[:, None])
 
     def voter_names(self, before: int = 0) -> list[str]:
         """Return the voters' names or digests; if the source had none, their positions after ``before`` others."""
