@@ -334,7 +334,8 @@ def release_by(
     check_ledger(ledger)
     check_smallest(smallest)
     check_flag(public_groups, "public_groups")
-    request = Request.of({**locals(), "zcdp": None})
+    request = Request.of(paradigm, epsilon)
+    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
     if secret_groups(request, public_groups=public_groups, smallest=smallest):
         return charged_groups(ballots, preview_groups(ballots, by, request), ledger, smallest)
     return GroupReleases(by, release_groups(groups_of(ballots, by, request), request, ledger))

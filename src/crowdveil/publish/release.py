@@ -72,7 +72,10 @@ def release(
     ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it says how,
     and declares that everybody may know who is among them.
     """
-    return delivered_release(ballots, Request.of(locals()), ledger)
+    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
+    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
+    return delivered_release(ballots, request, ledger)
 
 
 def preview(
@@ -92,7 +95,10 @@ def preview(
     public_selection: str | None = None,
 ) -> Preview:
     """Compute the cost of a release and the width of its error bars. This spends nothing and draws no noise."""
-    asked = preview_request(ballots, Request.of(locals()))
+    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
+    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
+    asked = preview_request(ballots, request)
     check_selection(asked.dataset, asked.public_selection)
     return asked
 
@@ -113,7 +119,9 @@ def release_for_experiments(
     design: BallotSource | str | None = None,
 ) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
-    return experiment(ballots, Request.of(locals()), seed)
+    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
+    return experiment(ballots, request, seed)
 
 
 def delivered_release(source: BallotSource, request: Request, ledger: Ledger) -> Release:

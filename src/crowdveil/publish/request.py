@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Self, TypeAlias, get_args
@@ -79,15 +79,19 @@ class Request:
     """How the voters were selected, declared public: who is among them is then not protected."""
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Build a request from the arguments of a public function, with names and numbers as people write them.
-
-        Such a function has a parameter for each field, with the same name and default.
-        """
-        options = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}
-        options["paradigm"] = find_paradigm(arguments["paradigm"])
-        options["epsilon"] = _level(arguments["epsilon"], arguments["zcdp"])
-        return cls(**options)
+    def of(
+        cls,
+        paradigm: str | Paradigm,
+        epsilon: SomeEpsilon | None,
+        zcdp: ZcdpBudget | None = None,
+        *,
+        mechanism: str | None = None,
+        norm_bound: float | None = None,
+        design: BallotSource | str | None = None,
+    ) -> Self:
+        """Build a request from names and numbers as people write them. Other options are the usual ones."""
+        found = find_paradigm(paradigm)
+        return cls(found, _level(epsilon, zcdp), mechanism=mechanism, norm_bound=norm_bound, design=design)
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
