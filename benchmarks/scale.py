@@ -2,20 +2,23 @@
 
 Each point is a process of its own that opens a ballot file, counts it, and releases it: by Algorithm 1 (VLCP: every
 voter is fitted), by Algorithm 2 (VLDP: every voter is fitted and draws exact noise) and by scores (RLDP: nobody is
-fitted). Times are of the processor, all threads together. Written to docs/scale.png. With
---spark, the same work on two Spark worker processes beside all cores here.
+fitted). Times are of the processor, all threads together; NumPy multiplies with one thread, as in the program. Written
+to docs/scale.png. With --spark, the same work on two Spark worker processes beside all cores here.
 
 Run: python benchmarks/scale.py [--voters 10000 100000 1000000 4000000] [--spark]
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 from matplotlib.figure import Figure
