@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Crowd, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Equation, fit_flipped_choices
 from crowdveil.estimation.prior import prior_deviation
 
 
@@ -35,7 +35,7 @@ def test_mean_and_variance_of_the_sum_over_all_flips(gamma):
     flip = np.array([0.1, 0.1, 0.35, 0.35, 0.45, 0.45])
     patterns = np.array(list(product((False, True), repeat=6)))
     chances = np.prod(np.where(patterns, flip, 1 - flip), axis=1)
-    sums = [_Crowd([turned_over(made, pattern, flip)], 0.0, len(gamma)).evaluate(gamma) for pattern in patterns]
+    sums = [_Equation([turned_over(made, pattern, flip)], 0.0, len(gamma)).evaluate(gamma) for pattern in patterns]
     totals = np.array([each.total for each in sums])
     margins = made.chosen @ gamma
     heeded = flip / (1 + ((1 - 2 * flip) ** 2).sum() / (2 * FEW))
@@ -52,7 +52,7 @@ def test_the_crowd_behind_a_preference_has_it_as_its_pooled_probit():
     """Found by a general solver from the shares that prefer each dilemma."""
     made, gamma = answers(200, 2, np.array([0.5, -0.4]), 0.0, np.random.default_rng(2)), np.array([0.9, -0.3])
     r = np.sqrt((1 + 2 * 0.6**2) / (1 + 0.6**2 * (made.chosen**2).sum(axis=1)))
-    shares = norm.cdf(r * (made.chosen @ _Crowd([made], 0.6, len(gamma))._behind(gamma)))
+    shares = norm.cdf(r * (made.chosen @ _Equation([made], 0.6, len(gamma))._behind(gamma)))
 
     def loss(b):
         t = made.chosen @ b

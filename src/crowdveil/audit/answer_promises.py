@@ -20,7 +20,7 @@ from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse, ThreeWayResponse
 from crowdveil.privacy.mechanisms.reliability import alike_bits, answered_alike, distributed_reliability
 from crowdveil.privacy.mechanisms.shares import indifference_bits, indifferent_by_voter, noisy_totals
-from crowdveil.privacy.mechanisms.side_bits import WithSideBits
+from crowdveil.privacy.mechanisms.side_bits import BitMixture
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -171,7 +171,7 @@ def bit_where_answers_differ(ballots: Ballots, promise: SideAnswerPromise, draws
     return np.where((rows[:, :1] == 0) & (answered_alike(ballots)[0] == 0), other, rows)
 
 
-def _side_rows(mechanism: WithSideBits, ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
+def _side_rows(mechanism: BitMixture, ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
     epsilons = Epsilons.same(promise.epsilon, draws)
     made = mechanism.report(_copies(ballots, draws), promise.settings, epsilons, promise.noise)
     rows: Rows = np.column_stack([made.bits != 0, made.bits]).astype(np.int64)

@@ -80,14 +80,14 @@ def fit_ballots(
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
     middle = float(weights @ nodes)
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
-    about = _Lines(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
+    about = _Observations(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
     corrected = ballots.near(about.common, middle, taus)
     likely = likely_crowds(corrected, lengths, taus, observed, np.diag(covariance), other_dilemmas)
 
-    lines = _Lines(corrected, observed, precision)
-    usual = lines.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)
-    found = [lines.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
-    crowds = [usual, *(lines.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in taus[1:])]
+    observations = _Observations(corrected, observed, precision)
+    usual = observations.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)
+    found = [observations.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
+    crowds = [usual, *(observations.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in taus[1:])]
     center = np.mean([crowd.center for crowd in crowds], axis=0)
     apart = np.array([fit.center - usual.center for fit in found])
     sizes, turned = _by_size(np.array([crowd.center for crowd in crowds]) - center, center)
@@ -153,8 +153,8 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Lines:
-    """The observations and their precision."""
+class _Observations:
+    """What was observed of ballots, and its precision."""
 
     ballots: ClippedBallots | CorrectedBallots
     observed: FloatArray

@@ -97,29 +97,29 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
     left_out = directions - factors
     prior = np.diag(np.repeat([deviation, rest_deviation(left_out)], [factors, left_out]) ** -2.0)
     gamma = np.zeros(directions)
-    crowd = _Crowd(groups, DISAGREEMENT, factors)
+    equation = _Equation(groups, DISAGREEMENT, factors)
     for _ in range(_ROUNDS):
-        at = crowd.evaluate(gamma)
+        at = equation.evaluate(gamma)
         told = at.slope @ np.linalg.inv(_invertible(at.coins + at.voters))
         step = np.linalg.solve(told @ at.slope + prior, told @ at.total - prior @ gamma)
         # The prior keeps the root within a few units, so a longer step is an artefact of linearisation.
         gamma = gamma + step / max(1.0, float(np.abs(step).max()) / deviation)
         if np.abs(step).max() <= _SETTLED:
             break
-    at = crowd.evaluate(gamma)
+    at = equation.evaluate(gamma)
     reports = np.linalg.inv(_invertible(at.coins + at.voters))
     information = at.slope @ reports @ at.slope
     covariance = np.asarray(np.linalg.inv(information + prior), np.float64)
     mean, spread = _of_all_sizes(information, (information + prior) @ gamma, factors)
     count = told_choices(groups)
-    point, likely = _point(crowd, gamma, covariance, prior, deviation, count >= TELLING * directions)
-    at, ahead = crowd.evaluate(point), crowd.evaluate(likely)
-    inverse, carried = (np.linalg.inv(_invertible(sums.slope)) for sums in (at, ahead))
-    others = [_Crowd(groups, tau, factors).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
+    point, likely = _point(equation, gamma, covariance, prior, deviation, count >= TELLING * directions)
+    at, ahead = equation.evaluate(point), equation.evaluate(likely)
+    inverse, carried = (np.linalg.inv(_invertible(each.slope)) for each in (at, ahead))
+    others = [_Equation(groups, tau, factors).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
     center = point + inverse @ at.total
     doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
     # The error of the step for a likely preference, and the upward bias of a root from few choices.
-    doubt = doubt + np.abs(likely - point - inverse @ crowd.leaning(point, likely))
+    doubt = doubt + np.abs(likely - point - inverse @ equation.leaning(point, likely))
     doubt = doubt + np.abs(center) * min(directions / max(count, 1.0), 1.0)
     return ChoiceFit(
         mean=mean,
@@ -156,7 +156,7 @@ def _of_all_sizes(information: FloatArray, told: FloatArray, factors: int) -> tu
 
 
 def _point(
-    crowd: _Crowd, gamma: FloatArray, covariance: FloatArray, prior: FloatArray, deviation: float, telling: bool
+    equation: _Equation, gamma: FloatArray, covariance: FloatArray, prior: FloatArray, deviation: float, telling: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the starting point of the unshrunk estimate's Newton step, and the likely preference it was shrunk from.
 
@@ -168,7 +168,7 @@ def _point(
     if telling:
         prior = np.eye(len(gamma)) / deviation**2
         for _ in range(_ROUNDS):
-            at = crowd.evaluate(gamma)
+            at = equation.evaluate(gamma)
             told = at.slope @ np.linalg.inv(_invertible(at.coins + _LITTLE * at.voters))
             covariance = np.asarray(np.linalg.inv(told @ at.slope + prior), np.float64)
             step = covariance @ (told @ at.total - prior @ gamma)
@@ -179,8 +179,8 @@ def _point(
 
 
 @dataclass(frozen=True)
-class _Sums:
-    """The estimating function, its negated slope, and its covariance due to flips and to voters."""
+class _Evaluation:
+    """The estimating function at a preference, its negated slope, and its covariance due to flips and to voters."""
 
     total: FloatArray
     slope: FloatArray
@@ -188,7 +188,7 @@ class _Sums:
     voters: FloatArray
 
 
-class _Crowd:
+class _Equation:
     """The estimating equation of a crowd whose voters differ by tau along the axes of factors."""
 
     def __init__(self, groups: Sequence[FlippedChoices], tau: float, factors: int) -> None:
@@ -198,7 +198,7 @@ class _Crowd:
         self._common: FloatArray | None = None
         self._heed = 1 / (1 + told_choices(groups) / (FEW * factors))
 
-    def evaluate(self, gamma: FloatArray) -> _Sums:
+    def evaluate(self, gamma: FloatArray) -> _Evaluation:
         """Evaluate the estimating equation at a preference."""
         common = self._behind(gamma)
         total = np.zeros(len(gamma))
@@ -216,7 +216,7 @@ class _Crowd:
             coins += _weighted(group.chosen, weights**2 * (1 / right**2 - 1))
             alone += _weighted(group.chosen, weights**2 * (1 - leaning**2))
         count = sum(len(group.offsets) - 1 for group in self._groups)
-        return _Sums(
+        return _Evaluation(
             total,
             slope,
             coins,

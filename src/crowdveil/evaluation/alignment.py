@@ -163,7 +163,7 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
     decided = answers.decided()
     if not decided.voters:
         raise ImpossibleEstimate("every answer is a refusal: a model is compared by what it chose")
-    crowd = _Crowd(release, release.unknown, decided.dilemmas.astype(np.float64), certainty)
+    crowd = _CrowdChoices(release, release.unknown, decided.dilemmas.astype(np.float64), certainty)
     chose = decided.voter_names()
     asked = dict(zip(answers.voter_names(), answers.counts.tolist(), strict=True))
     found = []
@@ -178,7 +178,7 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
     )
 
 
-def _align_one(crowd: _Crowd, model: str, asked: int, choices: FloatArray, its: slice) -> ModelAlignment:
+def _align_one(crowd: _CrowdChoices, model: str, asked: int, choices: FloatArray, its: slice) -> ModelAlignment:
     sure = crowd.sure[its]
     dilemmas, clusters = crowd.dilemmas[its], crowd.clusters[its]
     return ModelAlignment(
@@ -194,7 +194,7 @@ def _align_one(crowd: _Crowd, model: str, asked: int, choices: FloatArray, its: 
     )
 
 
-class _Crowd:
+class _CrowdChoices:
     """The crowd's choices in some dilemmas, as far as the release determines them."""
 
     def __init__(self, release: Release, unknown: Uncertainty, dilemmas: FloatArray, certainty: float) -> None:

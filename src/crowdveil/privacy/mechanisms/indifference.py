@@ -27,13 +27,13 @@ from crowdveil.privacy.mechanisms.mechanism import (
 )
 from crowdveil.privacy.mechanisms.shares import (
     NoisyShare,
-    WithSideShare,
+    ShareComposition,
     indifference_bits,
     indifferent_by_record,
     indifferent_by_voter,
     split_budget,
 )
-from crowdveil.privacy.mechanisms.side_bits import WithSideBits
+from crowdveil.privacy.mechanisms.side_bits import BitMixture
 from crowdveil.privacy.noise.distribution import CoinSum, CubeSum, EmpiricalNormal, NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Indifference
@@ -139,16 +139,16 @@ class _IndifferentShare:
         return with_threshold(estimate, settings, share)
 
 
-def central_indifference(inner: CentralMechanism[Any, Any]) -> WithSideShare:
+def central_indifference(inner: CentralMechanism[Any, Any]) -> ShareComposition:
     """Run a central mechanism on completed choices, with a part of epsilon spent on the share of indifferent ones.
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, so is this, for the same unit.
 
     Proof. A record is completed by a public coin for its position, so neighbours stay neighbours; the rest is the
-    theorem of ``WithSideShare``. Stretch and threshold are computed from preference and share (post-processing). The
+    theorem of ``ShareComposition``. Stretch and threshold are computed from preference and share (post-processing). The
     expected noise is that of the mechanism itself, since the stretch is not known beforehand.
     """
-    return WithSideShare(inner, _IndifferentShare("vlcp" in inner.paradigms))
+    return ShareComposition(inner, _IndifferentShare("vlcp" in inner.paradigms))
 
 
 class _Indifference:
@@ -171,7 +171,7 @@ class _Indifference:
         return with_threshold(estimate, settings, share)
 
 
-def distributed_indifference(inner: DistributedMechanism[Any]) -> WithSideBits:
+def distributed_indifference(inner: DistributedMechanism[Any]) -> BitMixture:
     """Run a distributed mechanism on completed choices, with one report in five replaced by a bit about indifference.
 
     Theorem. If the mechanism's reports are epsilon-differentially private, so are these, for the same unit.
@@ -181,4 +181,4 @@ def distributed_indifference(inner: DistributedMechanism[Any]) -> WithSideBits:
     mechanism's report is private; averaging over the coins preserves this. So reports of both kinds are private
     (``side_bits``).
     """
-    return WithSideBits(inner, _Indifference())
+    return BitMixture(inner, _Indifference())

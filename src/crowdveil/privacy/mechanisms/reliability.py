@@ -33,8 +33,8 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Estimate,
     MechanismSettings,
 )
-from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, WithSideShare, split_budget
-from crowdveil.privacy.mechanisms.side_bits import WithSideBits
+from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, ShareComposition, split_budget
+from crowdveil.privacy.mechanisms.side_bits import BitMixture
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Reliability
 
@@ -162,16 +162,16 @@ class _ConsistentShare:
         return replace(estimate, reliability=counted_reliability(share, voters, spent))
 
 
-def central_reliability(inner: CentralMechanism[Any, Any]) -> WithSideShare:
+def central_reliability(inner: CentralMechanism[Any, Any]) -> ShareComposition:
     """Spend a part of a central mechanism's epsilon on the number of consistent voters.
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, so is this, for the same unit. A
     record, or a choice, then comprises both answers to its dilemma.
 
     Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and the count
-    is private for all of a voter's answers together (``WithSideShare``).
+    is private for all of a voter's answers together (``ShareComposition``).
     """
-    return WithSideShare(inner, _ConsistentShare())
+    return ShareComposition(inner, _ConsistentShare())
 
 
 class _Reliability:
@@ -194,10 +194,10 @@ class _Reliability:
         return replace(estimate, reliability=reported_reliability(share))
 
 
-def distributed_reliability(inner: DistributedMechanism[Any]) -> WithSideBits:
+def distributed_reliability(inner: DistributedMechanism[Any]) -> BitMixture:
     """Replace one report in ten of a distributed mechanism by a bit about whether the voter answered consistently.
 
     Theorem. If the mechanism's reports are epsilon-differentially private, so are these, for the same unit.
     Proof. The bits are private for all of the voter's answers together; so reports of both kinds are (``side_bits``).
     """
-    return WithSideBits(inner, _Reliability())
+    return BitMixture(inner, _Reliability())

@@ -99,8 +99,8 @@ class _ShareMeasurement(Measurement):
     inner: Measurement | None = None
 
 
-class WithSideShare(MechanismDescription):
-    """A central mechanism, with a part of its epsilon spent on a share.
+class ShareComposition(MechanismDescription):
+    """The composition of a central mechanism with a share, on which a part of the epsilon is spent.
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, and its inputs for neighbours are
     equal or neighbours, this is epsilon-differentially private, too, for the same unit.

@@ -121,8 +121,8 @@ class _SideSums:
     inner: Any
 
 
-class WithSideBits(MechanismDescription):
-    """A distributed mechanism with some of its reports replaced by bits. The module docstring has the proof."""
+class BitMixture(MechanismDescription):
+    """The mixture of a distributed mechanism's reports with bits. The module docstring has the proof."""
 
     fits_once = False
     relayable = False
