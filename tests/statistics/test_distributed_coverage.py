@@ -1,8 +1,11 @@
 """Error bars of record and choice level, where devices add the noise, cover the value of the population.
 
-The whole sweep is slow; a seeded sample of it runs with every test, on few crowds and against a bound that follows.
+The whole sweep is slow; a seeded sample of it runs with every test, on few crowds. Chance has no part in the sample, so
+its bound is sharp: today 0.96 and more of the intervals cover, and of intervals half as wide, 0.85 and less do (but not
+at epsilon 0.1, where they are as wide as the prior).
 """
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -15,6 +18,14 @@ from crowdveil.study.bundled import load_study
 
 MACHINE = load_study("moral-machine")
 MECHANISMS = ("one-bit", "score", "randomised-response")
+COVERED = 0.88
+"""Of all nine factors of a sample together, at least."""
+
+
+@cache
+def population(spread):
+    """A population whose value is computed once."""
+    return usual_population(MACHINE, spread)
 
 
 def least_covered(runs, promised=0.93):
@@ -27,10 +38,8 @@ def least_covered(runs, promised=0.93):
     ("spread", "voters", "records", "epsilon"), [(0.5, 50, 13, 10), (0.1, 300, 4, 1), (0.5, 50, 1, "0.1")]
 )
 def test_a_sample_of_the_sweep(mechanism, spread, voters, records, epsilon):
-    runs = 16
-    found = coverage(mechanism, usual_population(MACHINE, spread), voters, records, Epsilon(epsilon), runs, seed=3)
-    # Of all nine factors together; they are not independent, so as if there were 16 intervals only.
-    assert found.covered.mean() >= least_covered(runs)
+    found = coverage(mechanism, population(spread), voters, records, Epsilon(epsilon), 6, seed=3)
+    assert found.covered.mean() >= COVERED
 
 
 @pytest.mark.slow
@@ -46,9 +55,8 @@ def test_the_whole_sweep(mechanism, spread, epsilon, voters, records):
 
 @pytest.mark.parametrize(("spread", "voters", "records"), [(0.1, 300, 1), (0.5, 300, 13)])
 def test_a_sample_of_the_sweep_of_one_bit_reports(spread, voters, records):
-    runs = 6
-    found = coverage("one-bit", usual_population(MACHINE, spread), voters, records, Epsilon(10), runs, seed=3)
-    assert found.covered.mean() >= least_covered(runs)
+    found = coverage("one-bit", population(spread), voters, records, Epsilon(10), 3, seed=3)
+    assert found.covered.mean() >= COVERED
 
 
 @pytest.mark.slow
@@ -61,6 +69,5 @@ def test_half_a_deviation_is_a_clip_as_good_as_any(study, records):
 
 def test_bars_of_reports_that_are_pulled_in_cover():
     """With a tenth of the reports pulled in at either end, as wide as the mean of the others asks for."""
-    runs = 16
-    found = coverage("score", usual_population(MACHINE, 0.5), 200, 13, Epsilon(10), runs, seed=5, robust=0.1)
-    assert found.covered.mean() >= least_covered(runs)
+    found = coverage("score", population(0.5), 200, 13, Epsilon(10), 6, seed=5, robust=0.1)
+    assert found.covered.mean() >= COVERED
