@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.program import answer
 
 from crowdveil.estimation import design
-from crowdveil.privacy.mechanisms.mechanism import Loss
+from crowdveil.privacy.epsilon import PrivacyMeasure
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         answer("ledger", "create", folder / "ledger", "--budget", 1000)
         for ballots in ("mm", "synthetic"):
             answer("fit", folder / ballots)
-            pure = (mechanism for mechanism in CENTRAL.values() if mechanism.takes is Loss.EPSILON)
+            pure = (mechanism for mechanism in CENTRAL.values() if mechanism.takes is PrivacyMeasure.EPSILON)
             for mechanism in (*pure, *DISTRIBUTED.values()):
                 for paradigm in mechanism.paradigms:
                     asked = ("--paradigm", paradigm, "--mechanism", mechanism.name, "--epsilon", 1)

@@ -9,7 +9,8 @@ import typer
 
 from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
-from crowdveil.privacy.ledger.entries import Account, Measure, Statement
+from crowdveil.privacy.epsilon import PrivacyMeasure
+from crowdveil.privacy.ledger.entries import Account, Statement
 
 ledger = command_group(help="The privacy budget: create it, look at it, raise it.")
 
@@ -110,7 +111,7 @@ def _print(path: Path, statement: Statement) -> None:
             say(f"All releases about them are together ({together:.4g}, {statement.delta:g})-differentially private.")
 
 
-def _print_account(account: Account, measure: Measure) -> None:
+def _print_account(account: Account, measure: PrivacyMeasure) -> None:
     who = f"{account.voters:,} voters" if account.named else "voters without names: anybody of their study"
     say(
         f"\nCrowd {account.crowd}, {who}: {account.remaining} of {account.budget} remain. "

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from enum import StrEnum
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -22,6 +23,15 @@ MICROS_PER_UNIT = 1_000_000
 
 AmountLike: TypeAlias = "str | int | float | Decimal | Fraction | Amount"
 """How people write an amount: 0.1 is one tenth exactly."""
+
+
+class PrivacyMeasure(StrEnum):
+    """The measure in which privacy is lost, and amounts of it add up."""
+
+    EPSILON = "epsilon"
+    """Pure differential privacy."""
+    RHO = "rho"
+    """Zero-concentrated differential privacy."""
 
 
 @dataclass(frozen=True, order=True)

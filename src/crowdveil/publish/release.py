@@ -14,11 +14,12 @@ from typing import Any
 from crowdveil.ballots.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
+from crowdveil.privacy.epsilon import PrivacyMeasure
 from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.privacy.ledger.entries import ChargeableLedger, PostedCharge
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.devices import device_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Loss, Sensitivity
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Sensitivity
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
@@ -194,7 +195,7 @@ def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callab
     if preview.mechanism in CENTRAL:
         # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
         trusted = central(preview.mechanism, settings.study)
-        once = seeded or (OpenDPGaussian() if trusted.takes is Loss.RHO else OpenDPNoise())
+        once = seeded or (OpenDPGaussian() if trusted.takes is PrivacyMeasure.RHO else OpenDPNoise())
         measured = trusted.measure(source, settings, loss)
         return lambda: _NoisyEstimate(trusted.release(measured, settings, loss, once), once.name, once.exact)
     noise: Noise = seeded or BulkNoise()

@@ -26,12 +26,12 @@ from crowdveil.ballots.columns import check_distinct, names_from_digests
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, check_flag, check_text, is_number, path_of, shown
 from crowdveil.estimation.dilemmas import public_dilemmas
-from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings, Sensitivity
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     MECHANISMS,
@@ -204,8 +204,8 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     study = source.study
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
     epsilons = _everybodys(request.epsilon, dataset.voters)
-    loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
-    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
+    measure = PrivacyMeasure.RHO if isinstance(request.epsilon, ZcdpBudget) else PrivacyMeasure.EPSILON
+    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, measure)
     given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
     settings = MechanismSettings(
         study,

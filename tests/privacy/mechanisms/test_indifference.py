@@ -9,10 +9,10 @@ import pytest
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.indifference import BUDGET_ONE_IN, REPORTS_ONE_IN
-from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import ThreeWayResponse
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
@@ -222,7 +222,7 @@ def test_mechanisms_that_cannot_carry_a_third_answer_are_refused_in_one_line():
         with pytest.raises(CrowdveilError, match=f"third answer, which {name} cannot carry"):
             mechanism_name(serving, name, STUDY, ONE)
     with pytest.raises(CrowdveilError, match="no mechanism with a rho can carry"):
-        mechanism_name(paradigm("vlcp"), None, STUDY, ONE, Loss.RHO)
+        mechanism_name(paradigm("vlcp"), None, STUDY, ONE, PrivacyMeasure.RHO)
 
 
 def test_every_paradigm_has_a_recommended_mechanism_for_three_answers():

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import PublicDilemmas
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, Loss, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import (
     ALL,
     CENTRAL,
@@ -66,14 +66,14 @@ def test_every_mechanism_is_found_by_its_own_name():
 
 def test_a_rho_is_taken_by_the_gaussian_mean_alone():
     given = STUDIES[0], Epsilons.same(1, 2)
-    assert mechanism_name(PARADIGMS["rlcp"], None, *given, Loss.RHO) == "gaussian-mean"
+    assert mechanism_name(PARADIGMS["rlcp"], None, *given, PrivacyMeasure.RHO) == "gaussian-mean"
     assert {name for name in MECHANISMS if name not in PURE} == {"gaussian-mean"}
     with pytest.raises(CrowdveilError, match=r"voter-score does not take a rho: with a rho choose gaussian-mean"):
-        mechanism_name(PARADIGMS["vlcp"], "voter-score", *given, Loss.RHO)
+        mechanism_name(PARADIGMS["vlcp"], "voter-score", *given, PrivacyMeasure.RHO)
     with pytest.raises(CrowdveilError, match=r"gaussian-mean does not take an epsilon: with an epsilon choose"):
         mechanism_name(PARADIGMS["vlcp"], "gaussian-mean", *given)
     with pytest.raises(CrowdveilError, match=r"'gaussian-mean' does not serve vldp"):
-        mechanism_name(PARADIGMS["vldp"], None, *given, Loss.RHO)
+        mechanism_name(PARADIGMS["vldp"], None, *given, PrivacyMeasure.RHO)
 
 
 CHANGED = {

@@ -9,9 +9,9 @@ from scipy import stats
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms.mechanism import Loss, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PURE, central, distributed, mechanism_name
 from crowdveil.privacy.mechanisms.reliability import (
     ONE_IN,
@@ -204,7 +204,7 @@ def test_a_report_that_no_device_makes_is_refused():
 
 def test_a_rho_tells_no_reliability():
     with pytest.raises(CrowdveilError, match="asks one dilemma twice"):
-        mechanism_name(paradigm("vlcp"), None, KIDNEY, Epsilons.same(1, 2), Loss.RHO)
+        mechanism_name(paradigm("vlcp"), None, KIDNEY, Epsilons.same(1, 2), PrivacyMeasure.RHO)
 
 
 def test_too_small_a_budget_cannot_be_split():

@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 
 from crowdveil.errors import BudgetExceeded
-from crowdveil.privacy.epsilon import NOTHING, Amount
+from crowdveil.privacy.epsilon import NOTHING, Amount, PrivacyMeasure
 from crowdveil.privacy.guarantee import Unit
 
 
@@ -76,13 +75,6 @@ LINES = tuple(Unit)
 """The units, from the strongest promise to the weakest: protecting a voter also protects each of their records."""
 
 
-class Measure(StrEnum):
-    """The unit of a ledger's amounts."""
-
-    EPSILON = "epsilon"
-    RHO = "rho"
-
-
 @dataclass(frozen=True)
 class LedgerEntry:
     """One charge. It counts as spent from the moment it exists, delivered or not."""
@@ -101,7 +93,7 @@ class LedgerEntry:
     """UTC, ISO 8601, like every time in a ledger."""
     delivered_at: str | None = None
     release_digest: str | None = None
-    measure: Measure = Measure.EPSILON
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON
 
     @property
     def state(self) -> str:
@@ -119,7 +111,7 @@ class LedgerEntry:
         if self.unit is Unit.VOTER:
             return self.charged
         records = self.records_per_voter
-        return self.charged * (records if self.measure is Measure.EPSILON else records * records)
+        return self.charged * (records if self.measure is PrivacyMeasure.EPSILON else records * records)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry as plain data, with amounts as numbers."""
@@ -250,9 +242,9 @@ class Statement:
     """The delta of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> PrivacyMeasure:
         """The unit of the ledger's amounts."""
-        return Measure.EPSILON if self.delta is None else Measure.RHO
+        return PrivacyMeasure.EPSILON if self.delta is None else PrivacyMeasure.RHO
 
     def __repr__(self) -> str:
         accounts = "".join(f"\n  {account!r}" for account in self.accounts)
@@ -283,7 +275,7 @@ class ChargePreview:
     """Crowds that were charged already and that contain, or may contain, some of these people."""
     caution: str | None = None
     """The reason for charging the crowd as if anybody could be in it; None if its people are known."""
-    measure: Measure = Measure.EPSILON
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON
 
     @property
     def fits(self) -> bool:
@@ -311,7 +303,9 @@ class ChargePreview:
         return NOTHING if self.fits else self.requested - self.remaining
 
     def __str__(self) -> str:
-        cost = "" if self.measure is Measure.EPSILON else f"The ledger adds up rhos, and this is {self.requested}. "
+        cost = (
+            "" if self.measure is PrivacyMeasure.EPSILON else f"The ledger adds up rhos, and this is {self.requested}. "
+        )
         short = "" if self.fits else f", which is {self.missing} too little"
         return f"{cost}Remaining: {self.remaining} of {self.budget}{short}."
 
@@ -320,7 +314,7 @@ class ChargePreview:
         return {
             "unit": self.unit.value,
             "fits": self.fits,
-            **({} if self.measure is Measure.EPSILON else {"measure": self.measure.value}),
+            **({} if self.measure is PrivacyMeasure.EPSILON else {"measure": self.measure.value}),
             "requested": self.requested.value,
             "budget": self.budget.value,
             "remaining": self.remaining.value,

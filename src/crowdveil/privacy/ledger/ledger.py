@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError, check_text, is_number, path_of, shown
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike, PrivacyMeasure
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import ledger_file as ledger_file
 from crowdveil.privacy.ledger.entries import (
@@ -52,7 +52,6 @@ from crowdveil.privacy.ledger.entries import (
     ChargePreview,
     Crowd,
     LedgerEntry,
-    Measure,
     Overlap,
     Statement,
 )
@@ -111,9 +110,9 @@ class Ledger:
         return opened
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> PrivacyMeasure:
         """The unit of the ledger's amounts."""
-        return Measure.EPSILON if self.delta is None else Measure.RHO
+        return PrivacyMeasure.EPSILON if self.delta is None else PrivacyMeasure.RHO
 
     def charge(self, charge: Charge) -> LedgerEntry:
         """Spend the cost of a release, or raise ``BudgetExceeded`` and spend nothing.

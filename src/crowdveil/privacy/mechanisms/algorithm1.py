@@ -12,10 +12,10 @@ from functools import partial
 from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, MechanismSettings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Measurement, MechanismSettings, measured
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum
 from crowdveil.privacy.noise.exact_noise import GaussianNoise, gaussian_variance
 from crowdveil.privacy.noise.source import Noise
@@ -57,7 +57,7 @@ class Algorithm1(_NoisyMean):
     title = "Algorithm 1: Laplace noise on the mean preference"
     words = "noise, added once, to the average of all voters' preferences"
     papers = ("vlcp", "rlcp")
-    takes = Loss.EPSILON
+    takes = PrivacyMeasure.EPSILON
 
     def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
@@ -92,7 +92,7 @@ class GaussianMean(_NoisyMean):
     title = "Gaussian noise on the mean preference (zCDP)"
     words = "Gaussian noise, added once, to the average of all voters' preferences"
     papers = ()
-    takes = Loss.RHO
+    takes = PrivacyMeasure.RHO
 
     def release(
         self, measurement: Measurement, settings: MechanismSettings, loss: Fraction, noise: GaussianNoise

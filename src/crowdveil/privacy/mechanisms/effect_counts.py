@@ -20,11 +20,11 @@ from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import counts_of_voters
 from crowdveil.estimation.ratios import Ratio
-from crowdveil.privacy.epsilon import LEAST, LEAST_MICRO, Epsilon, Epsilons
+from crowdveil.privacy.epsilon import LEAST, LEAST_MICRO, Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
 from crowdveil.privacy.mechanisms.integer_scores import cube_variance
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Measurement, MechanismSettings
 from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
 
@@ -128,7 +128,7 @@ class EffectCounts:
     papers = ()
     options = ()
     estimates = Estimand.EFFECTS
-    takes = Loss.EPSILON
+    takes = PrivacyMeasure.EPSILON
 
     @classmethod
     def planned(

@@ -30,7 +30,7 @@ from crowdveil.estimation.step_estimate import (
     estimate_from_voters,
     most_alike,
 )
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, from_features
 from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
 from crowdveil.privacy.mechanisms.fisher_sums import (
@@ -45,7 +45,6 @@ from crowdveil.privacy.mechanisms.integer_scores import cube_variance
 from crowdveil.privacy.mechanisms.mechanism import (
     Estimand,
     Estimate,
-    Loss,
     Measurement,
     MechanismSettings,
     measured,
@@ -66,7 +65,7 @@ class _FisherScoring:
     papers = ()
     options: tuple[str, ...] = ()
     estimates = Estimand.PREFERENCE
-    takes = Loss.EPSILON
+    takes = PrivacyMeasure.EPSILON
     third_answer = True
     fits_once = False
     by_voter: bool

@@ -12,7 +12,7 @@ from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
+from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
 from crowdveil.privacy.mechanisms.group_mechanism import (
     GroupEstimate,
@@ -23,7 +23,7 @@ from crowdveil.privacy.mechanisms.group_mechanism import (
     groups_by_counts,
     less_sure_of_size,
 )
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Loss, Measurement, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Measurement, MechanismSettings
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 
@@ -69,7 +69,7 @@ class GroupScores:
     papers = ()
     options = VoterScore.options
     estimates = Estimand.PREFERENCE
-    takes = Loss.EPSILON
+    takes = PrivacyMeasure.EPSILON
 
     def prepare(
         self, source: BallotSource, settings: MechanismSettings, loss: Epsilon, noise: Noise, smallest: int = 0

@@ -23,7 +23,7 @@ from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters
 from crowdveil.privacy.mechanisms.reports import LevelSums, R, WireFormat
@@ -48,15 +48,6 @@ class Estimand(StrEnum):
     """The one preference that best fits the crowd's choices."""
     EFFECTS = "effects"
     """For each factor, the share that preferred the side with more of it minus the share that preferred the other."""
-
-
-class Loss(StrEnum):
-    """The unit of a privacy loss."""
-
-    EPSILON = "epsilon"
-    """Pure differential privacy; an ``Epsilon``."""
-    RHO = "rho"
-    """Zero-concentrated differential privacy; a ``Fraction``."""
 
 
 @dataclass(frozen=True)
@@ -239,8 +230,8 @@ class CentralMechanism(CrowdMechanism, Protocol[L, N]):
     """A mechanism whose noise a trusted aggregator adds. L is the type of its privacy loss, N its noise source."""
 
     @property
-    def takes(self) -> Loss:
-        """The unit of its privacy loss."""
+    def takes(self) -> PrivacyMeasure:
+        """The measure of its privacy loss: an ``Epsilon``, or the rho of zCDP as a ``Fraction``."""
 
     def measure(self, source: BallotSource, settings: MechanismSettings, loss: L) -> Measurement:
         """Compute the exact integers that noise will be added to."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1, GaussianMean
@@ -30,7 +30,6 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     CrowdMechanism,
     DistributedMechanism,
-    Loss,
     Mechanism,
     MechanismSettings,
 )
@@ -67,7 +66,7 @@ MECHANISMS: Mapping[str, CrowdMechanism] = {**CENTRAL, **DISTRIBUTED}
 PURE: Mapping[str, CrowdMechanism] = {
     name: mechanism
     for name, mechanism in MECHANISMS.items()
-    if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
+    if name in DISTRIBUTED or CENTRAL[name].takes is PrivacyMeasure.EPSILON
 }
 """Those of ``MECHANISMS`` whose privacy loss is an epsilon."""
 _GROUPS: Mapping[Place, Callable[[Grouping], GroupMechanism]] = {
@@ -118,25 +117,29 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
 
 
 def mechanism_name(
-    paradigm: Paradigm, wanted: str | None, study: Study, epsilons: Epsilons, loss: Loss = Loss.EPSILON
+    paradigm: Paradigm,
+    wanted: str | None,
+    study: Study,
+    epsilons: Epsilons,
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON,
 ) -> str:
-    """Check that a mechanism serves a paradigm with such a loss; None is the recommended one, "paper" the paper's."""
-    if loss is Loss.EPSILON and wanted is None:
+    """Check that a mechanism serves a paradigm in a measure; None is the recommended one, "paper" the paper's."""
+    if measure is PrivacyMeasure.EPSILON and wanted is None:
         return recommended(paradigm, study, epsilons)
-    if loss is Loss.RHO and study.indifference is not None:
+    if measure is PrivacyMeasure.RHO and study.indifference is not None:
         raise CrowdveilError(
             f"study {study.name} allows a third answer, which no mechanism with a rho can carry: give an epsilon"
         )
-    if loss is Loss.RHO and study.repeat:
+    if measure is PrivacyMeasure.RHO and study.repeat:
         raise CrowdveilError(
             f"study {study.name} asks one dilemma twice, and no mechanism with a rho tells who answered it alike: "
             "give an epsilon"
         )
-    taking = [name for name in MECHANISMS if (name in PURE) is (loss is Loss.EPSILON)]
+    taking = [name for name in MECHANISMS if (name in PURE) is (measure is PrivacyMeasure.EPSILON)]
     name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted or taking[0]
     if name in MECHANISMS and name not in taking:
         raise CrowdveilError(
-            f"{name} does not take {_an(loss)}: with {_an(loss)} choose {_or(_serving(paradigm, taking))}"
+            f"{name} does not take {_an(measure)}: with {_an(measure)} choose {_or(_serving(paradigm, taking))}"
         )
     if name not in _serving(paradigm, taking):
         raise CrowdveilError(
@@ -212,8 +215,8 @@ def _serving(paradigm: Paradigm, names: list[str]) -> list[str]:
     return [name for name in names if paradigm.name in MECHANISMS[name].paradigms]
 
 
-def _an(loss: Loss) -> str:
-    return f"an {loss}" if loss is Loss.EPSILON else f"a {loss}"
+def _an(measure: PrivacyMeasure) -> str:
+    return f"an {measure}" if measure is PrivacyMeasure.EPSILON else f"a {measure}"
 
 
 def _or(names: list[str]) -> str:
