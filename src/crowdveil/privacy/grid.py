@@ -30,8 +30,10 @@ def to_steps(values: FloatArray, norm_bound: float) -> IntArray:
     """
     if not np.isfinite(values).all():
         raise ValueError("a preference is not finite: this is a bug in the fit")
-    scaled = np.clip(values / norm_bound, -1.0, 1.0) * STEPS
-    steps = np.trunc(scaled).astype(np.int64)
+    scaled = values / norm_bound
+    np.clip(scaled, -1.0, 1.0, out=scaled)
+    scaled *= STEPS
+    steps = scaled.astype(np.int64)  # truncates
     excess = np.maximum(np.abs(steps).sum(axis=1) - STEPS, 0)
     while excess.any():
         rows = np.flatnonzero(excess)
