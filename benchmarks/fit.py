@@ -84,8 +84,8 @@ def batched_fista(records: FloatArray) -> FloatArray:
 def slsqp(records: FloatArray) -> FloatArray:
     """What a user would write: SciPy on the positive and negative parts, gradients given.
 
-    At the same certified gap: the loosest tolerance, by powers of ten, at which no voter's gap is above our limit. At
-    1e-12 those of a fifth of the Moral Machine's voters are.
+    At about the same certified gap: the loosest tolerance, by powers of ten, at which hardly a voter's gap is above our
+    limit. Of the Moral Machine's voters 1 % are; at 1e-12 it is a fifth.
     """
     return np.array([_slsqp_one(one) for one in records])
 
