@@ -50,19 +50,22 @@ def test_crowds_that_show_a_part_of_their_preference_have_the_normal_posterior()
     assert np.diag(found.covariance) == pytest.approx(variances, rel=0.2)
 
 
-def test_if_other_dilemmas_may_have_been_asked_a_preference_that_shows_much_is_known_less_well():
-    """Prior times likelihood, added up over a grid: the error of what shows grows with it."""
-    seen, variance, other_dilemmas = np.array([0.8, 0.1]), 0.01, 0.3
+@pytest.mark.parametrize(("variance", "other_dilemmas", "surer"), [(0.01, 0.3, 0.0), (0.2, 0.0, 0.18)])
+def test_the_error_of_what_shows_may_grow_or_fall_with_it(variance, other_dilemmas, surer):
+    """Prior times likelihood, added up over a grid: for dilemmas that others may have drawn, and for means of bits."""
+    seen = np.array([0.8, 0.1])
     line = np.linspace(-6, 6, 601)
     grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
         [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)], axis=0
     )
-    errors = variance + other_dilemmas**2 * np.square(grid / 2).mean(axis=1)
-    weights = prior * np.exp(-0.5 * np.square(seen - grid / 2).sum(axis=1) / errors) / errors
+    shown = grid / 2
+    errors = variance + other_dilemmas**2 * np.square(shown).mean(axis=1, keepdims=True)
+    errors = errors - surer * np.minimum(np.square(shown), 0.9)
+    weights = prior * (np.exp(-0.5 * np.square(seen - shown) / errors) / np.sqrt(errors)).prod(axis=1)
     weights /= weights.sum()
     mean = weights @ grid
-    found = likely_crowds(Straight(2, 0.01), [(1.0, 1.0)], [0.0], seen, np.full(2, variance), other_dilemmas)
+    found = likely_crowds(Straight(2, 0.01), [(1.0, 1.0)], [0.0], seen, np.full(2, variance), other_dilemmas, surer)
     assert found.mean == pytest.approx(mean, abs=0.05)
     assert np.diag(found.covariance) == pytest.approx(weights @ (grid - mean) ** 2, rel=0.2)
 

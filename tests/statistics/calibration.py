@@ -3,8 +3,9 @@
 python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        rows of docs/sweeps.md
 
 BALLOTS is a file of any study, made by `crowdveil import`, or simulated,4,0.1,2: crowds of 2,000 voters with four
-answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones. ANSWERS keeps one to so
-many of each voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
+answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones; or prior,4: such crowds of
+all sizes and disagreements that score or one-bit suppose to be equally probable. ANSWERS keeps one to so many of each
+voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
-from populations import Mixture, epsilon_or_mixture, release, usual_population
+from populations import Mixture, Population, epsilon_or_mixture, release, usual_population
 from scipy.special import ndtr
 from tables import write_table
 
 from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import stated_margins
+from crowdveil.estimation.ballot_fit import BALLOT_TAUS
 from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.design import public_design
+from crowdveil.estimation.likely_preferences import RECORD_TAUS
+from crowdveil.estimation.prior import LIKELY_MARGINS, MARGINS, rest_deviation
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.study.bundled import load_study
@@ -52,6 +58,29 @@ def simulated(records: int, spread: float = 0.5, times: float = 1.0) -> tuple[st
     return name, lambda number: population.crowd(2000, records, np.random.default_rng([records, number]))
 
 
+def supposed(mechanism: str, records: int) -> tuple[str, Callable[[int], Ballots]]:
+    """Return the name of crowds that follow the prior of a mechanism, and what draws one of them by its number.
+
+    On average over these, probabilities are true if the posterior is computed without error (Talts et al. 2018),
+    however little reports tell. In any one of these crowds they need not be.
+    """
+    study = load_study("moral-machine")
+    design = public_design(study)
+    k, left_out = design.directions, design.rest.shape[1]
+    of_voters = mechanism == "score"
+    sizes, taus = (LIKELY_MARGINS, RECORD_TAUS) if of_voters else (MARGINS, BALLOT_TAUS)
+
+    def crowd(number: int) -> Ballots:
+        rng = np.random.default_rng([records, number])
+        size, tau = list(product(sizes, taus))[number % (len(sizes) * len(taus))]
+        stretch = 1.0 if of_voters else np.sqrt(1 + k * tau**2)
+        gamma = rng.normal(0.0, size * stretch / np.sqrt(k), k)
+        rest = rng.normal(0.0, rest_deviation(left_out), left_out)
+        return Population(study, gamma, tau, rest).crowd(2000, records, rng)
+
+    return f"of the prior, {records} each", crowd
+
+
 def calibration(
     mechanism: str,
     people: Ballots | Callable[[int], Ballots],
@@ -60,12 +89,14 @@ def calibration(
     seed: int,
     most: int | None = None,
     voters: int | None = None,
+    *,
+    drawn: bool = False,
 ) -> tuple[Forecasts, Forecasts]:
     """Forecast held-out choices by releases of three in four voters, or of so many, and by their exact preference.
 
     ``people`` are split anew for every release, or drawn anew, by its number: one crowd of few choices has an error of
     its own, which all its splits share. All choices of all splits are pooled; the sides are turned at random, so that
-    nothing is gained by the first.
+    nothing is gained by the first. Releases suppose the generator's dilemmas if they are told that it drew them.
     """
     rng = np.random.default_rng(seed)
     stated: list[np.ndarray] = []
@@ -79,7 +110,7 @@ def calibration(
             learned, _ = learned.split(voters / learned.voters, seed=number)
         turned = rng.choice([-1, 1], judged.records)
         pairs = judged.differences * turned[:, None]
-        made = release(mechanism, learned, epsilon, seed * 10_000 + number, drawn=False)
+        made = release(mechanism, learned, epsilon, seed * 10_000 + number, drawn=drawn)
         stated.append(ndtr(stated_margins(made, pairs)))
         exact.append(ndtr(pairs @ crowd_preference(learned).preference))
         signs.append(turned)
@@ -96,9 +127,11 @@ def measure(
     releases: int,
     most: int | None = None,
     voters: int | None = None,
+    *,
+    drawn: bool = False,
 ) -> tuple[Forecasts, Forecasts]:
     """Judge a mechanism on a file of people, and write a row for it and one for what no privacy would have had."""
-    found = calibration(mechanism, people, epsilon, releases, 1, most, voters)
+    found = calibration(mechanism, people, epsilon, releases, 1, most, voters, drawn=drawn)
     lengths = "whole" if most is None else f"1 to {most}"
     rows = [
         (
@@ -123,10 +156,13 @@ def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | Non
     if path.startswith("simulated,"):
         records, spread, times = path.split(",")[1:]
         name, people = simulated(int(records), float(spread), float(times))
+    elif path.startswith("prior,"):
+        name, people = supposed(mechanism, int(path.split(",")[1]))
     else:
         name, people = path.rsplit("/", 1)[-1].split(".")[0], read_ballots(path).decided()
     found = epsilon_or_mixture(epsilon)
-    measure(name, people, mechanism, found, int(releases), None if most is None else int(most))
+    fewer = None if most is None else int(most)
+    measure(name, people, mechanism, found, int(releases), fewer, drawn=path.startswith("prior,"))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ _WHOLE, _SINGLE = 0.5, 0.1
 """Prior probabilities that all ballots are whole, and that all have one record."""
 _PARTS = 4
 """Number of equally probable nodes that represent all other lengths."""
-_OTHER_PARTS = (0.5, 2.0, 4.0)
+BALLOT_TAUS = tuple(part * DISAGREEMENT for part in (1.0, 0.5, 2.0, 4.0))
+"""Equally probable disagreements tau, the usual one first."""
 _STEPS = 400
 _KNOWN = 1e-9
 """Variance assigned to a known quantity."""
@@ -69,25 +70,26 @@ def fit_ballots(
     told: float,
     told_variance: float,
     other_dilemmas: float = 0.0,
+    surer: FloatArray | float = 0.0,
 ) -> BallotFit:
     """Fit clipped means whose errors have this covariance, given the mean encoded length and its variance.
 
     ``other_dilemmas`` is how far the clipped means may be off because the generator did not draw the dilemmas
-    (``likely_crowds``). It counts for probabilities, not for the unshrunk estimate.
+    (``likely_crowds``), and ``surer`` by how much their variances fall with their squares. Both count for
+    probabilities, not for the unshrunk estimate.
     """
     nodes, weights = _probable(ballots.whole_told, told, told_variance)
-    taus = [DISAGREEMENT, *(part * DISAGREEMENT for part in _OTHER_PARTS)]
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
     middle = float(weights @ nodes)
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     about = _Observations(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
-    corrected = ballots.near(about.common, middle, taus)
-    likely = likely_crowds(corrected, lengths, taus, observed, np.diag(covariance), other_dilemmas)
+    corrected = ballots.near(about.common, middle, BALLOT_TAUS)
+    likely = likely_crowds(corrected, lengths, BALLOT_TAUS, observed, np.diag(covariance), other_dilemmas, surer)
 
     observations = _Observations(corrected, observed, precision)
     usual = observations.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)
     found = [observations.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
-    crowds = [usual, *(observations.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in taus[1:])]
+    crowds = [usual, *(observations.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in BALLOT_TAUS[1:])]
     center = np.mean([crowd.center for crowd in crowds], axis=0)
     apart = np.array([fit.center - usual.center for fit in found])
     sizes, turned = _by_size(np.array([crowd.center for crowd in crowds]) - center, center)

@@ -54,6 +54,8 @@ _ANYWHERE = 0.25
 _SMALL, _LARGE = 0.05, 4.0
 """Preferences at which the slope and the limit of the clipped means are evaluated."""
 _LEAST = 1e-6
+_SUREST = 0.9
+"""Largest square of a mean bit that reduces its variance, since expected means are approximate."""
 _STATED_OF = 400
 """Dilemmas on which probabilities are compared."""
 _FIT_ROUNDS = 12
@@ -83,14 +85,16 @@ def likely_crowds(
     observed: FloatArray,
     variances: FloatArray,
     other_dilemmas: float = 0.0,
+    surer: FloatArray | float = 0.0,
 ) -> LikelyCrowds:
     """Return the posterior given observed clipped means whose errors have these variances.
 
+    If they are means of bits, these are the variances of means of zero, and a mean m varies less: by ``surer`` m^2.
     ``lengths`` are encoded lengths (``told_length``) with their probabilities; the disagreements ``taus`` are equally
     probable. If the generator did not draw the dilemmas, the clipped means that a crowd shows have a normal error,
     alike along all axes, whose length is ``other_dilemmas`` times theirs (root mean square).
     """
-    drawn = _Crowds(ballots, lengths, taus, observed, variances, other_dilemmas)
+    drawn = _Crowds(ballots, lengths, taus, observed, variances, other_dilemmas, surer)
     effective = 0.0
     for number in range(_ROUNDS):
         drawn.draw(number)
@@ -152,9 +156,10 @@ class _Crowds:
         observed: FloatArray,
         variances: FloatArray,
         other_dilemmas: float,
+        surer: FloatArray | float,
     ) -> None:
         self._ballots, self._observed, self._variances = ballots, observed, variances
-        self._other_dilemmas = other_dilemmas
+        self._other_dilemmas, self._surer = other_dilemmas, surer
         k = len(observed)
         self._sizes = margin_deviations(k)
         self._of_cell = [(told, tau) for told, _ in lengths for tau in taus]
@@ -194,7 +199,9 @@ class _Crowds:
         for cell in np.unique(cells).tolist():
             rows = cells == cell
             shown[rows] = self._ballots.shown_by(crowds[rows], *self._of_cell[cell])
-        variances = self._variances + self._other_dilemmas**2 * np.square(shown).mean(axis=1, keepdims=True)
+        squares = np.square(shown)
+        variances = self._variances - self._surer * np.minimum(squares, _SUREST)
+        variances += self._other_dilemmas**2 * squares.mean(axis=1, keepdims=True)
         surprise = 0.5 * ((self._observed - shown) ** 2 / variances + np.log(variances)).sum(axis=1)
         self.every = np.concatenate([self.every, crowds])
         self.cells = np.concatenate([self.cells, cells])

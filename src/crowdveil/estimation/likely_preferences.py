@@ -37,7 +37,8 @@ from crowdveil.estimation.prior import likely_deviations
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
-_TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
+RECORD_TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
+"""Equally probable disagreements tau, the usual one first."""
 _DILEMMAS = 1250
 """Dilemmas on which draws are evaluated. The difference to all dilemmas, linear around a posterior mode, is added."""
 _SIZES = (0, 3, 7, 11, 15)
@@ -136,8 +137,8 @@ class _Model:
         both = by_pair[first, second] + np.where(first == second, 0.0, 1.0)[:, None, None] * by_pair[second, first]
         self._errors = np.ascontiguousarray(both[:, first, second])
         self._about = np.zeros(k)
-        self._more = {tau: np.zeros(k) for tau in _TAUS}
-        self._steeper = {tau: np.zeros((k, k)) for tau in _TAUS}
+        self._more = {tau: np.zeros(k) for tau in RECORD_TAUS}
+        self._steeper = {tau: np.zeros((k, k)) for tau in RECORD_TAUS}
 
     def tops(self) -> list[tuple[FloatArray, FloatArray]]:
         """Return posterior modes under several assumptions, each with the inverse of the curvature there.
@@ -149,7 +150,7 @@ class _Model:
         deviations = [likely_deviations(k, DISAGREEMENT)[place] for place in _SIZES]
         common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(k))
         along, scores = self._axes.design.along, self._axes.scores
-        for tau in _TAUS:
+        for tau in RECORD_TAUS:
             all_seen = along * reach(along, tau)[:, None]
             exact, slope = expected_scores(scores, all_seen, common)
             shown, shown_slope = expected_scores(self._scores, self._seen(tau), common)
@@ -256,7 +257,7 @@ def _scatter(weights: FloatArray, gaps: FloatArray) -> FloatArray:
 
 def _by_tau(count: int) -> list[tuple[float, IntArray]]:
     """Return the indices of the draws that have each disagreement, in equal numbers."""
-    return [(tau, np.arange(place, count, len(_TAUS))) for place, tau in enumerate(_TAUS)]
+    return [(tau, np.arange(place, count, len(RECORD_TAUS))) for place, tau in enumerate(RECORD_TAUS)]
 
 
 @lru_cache(maxsize=64)

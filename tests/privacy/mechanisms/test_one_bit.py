@@ -222,6 +222,19 @@ def test_personal_epsilons_are_combined_without_bias(equal_votes):
     assert heard.variances == pytest.approx(np.full(9, equal if equal_votes else best), rel=0.1)
 
 
+@pytest.mark.parametrize("equal_votes", [False, True])
+def test_a_mean_of_bits_has_the_variance_of_its_coins(equal_votes):
+    """Along an axis, n bits of mean m t, divided by t, have a mean of variance (1 / t^2 - m^2) / n."""
+    settings = MechanismSettings(STUDY, 2.0, equal_votes=equal_votes, drawn=True)
+    bits = np.zeros((50, 2), np.int64)
+    bits[:40, 0], bits[40:, 1] = 1, -1
+    reports = BitReports(Epsilons.same(1, 50), np.zeros(50, np.int64), bits)
+    heard = one_bit._axis_means(OneBit().condense(reports, settings), public_design(STUDY).rotated, settings)
+    coins = np.array([1 / 40, 1 / 10])
+    assert heard.variances == pytest.approx(coins / math.tanh(0.5) ** 2)
+    assert heard.surer == pytest.approx(coins)
+
+
 @pytest.mark.parametrize("voters", [1, 2, 30])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 50])
 def test_a_few_voters_leave_finite_numbers_that_know_how_little_they_know(voters, epsilon):

@@ -152,6 +152,7 @@ class GroupBits:
         means = AxisMeans(
             means,
             variances,
+            np.zeros(len(means)),
             np.zeros((len(means), len(means))),
             (1 + told) / 2,
             told_variance / 4,

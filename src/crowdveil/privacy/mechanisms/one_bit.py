@@ -284,6 +284,8 @@ class AxisMeans:
     """Mean of the clipped mean scores along each axis."""
     variances: FloatArray
     """Upper bounds on the variances of the means over the flips and the voters' choice of axes."""
+    surer: FloatArray
+    """A mean m has a variance less than the bound by this times m^2, as a bit of mean m has the variance 1 - m^2."""
     together: FloatArray
     """Covariance of the means because the bits of one voter about several axes are correlated."""
     told: float
@@ -308,8 +310,10 @@ def _axis_means(sums: LevelSums, design: Design, settings: MechanismSettings) ->
     spoken = np.where(heard, spoken, 1.0)
     means = np.where(heard, said / spoken, 0.0)
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, UNHEARD)
+    surer = np.where(heard, sums.mean(direction**2)[k:] / spoken**2, 0.0)
     if sums.is_mixed:  # Voters outside the group may differ from it by up to twice its mean.
-        variances += np.where(heard, sums.mean(direction**2)[k:] / spoken**2, 0.0) * 3 * np.minimum(means**2, 1.0)
+        variances += surer * 3 * np.minimum(means**2, 1.0)
+        surer = np.zeros(k)
     both = sums.squares(direction / tanh)[:k, :k] - np.outer(means, means) * sums.squares(direction)[k:, k:]
     together = at_least((both - np.diag(np.diag(both))) / np.outer(spoken, spoken), np.zeros((k, k)))
 
@@ -320,7 +324,7 @@ def _axis_means(sums: LevelSums, design: Design, settings: MechanismSettings) ->
         told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2
         # The bits of one voter have independent flips, and may otherwise be perfectly correlated.
         told_variance = float(sums.mean(length**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * counted**2)
-    return AxisMeans(means, variances, together, told, told_variance, sums.voters, sorted(set(sizes.tolist())))
+    return AxisMeans(means, variances, surer, together, told, told_variance, sums.voters, sorted(set(sizes.tolist())))
 
 
 def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSettings) -> Estimate:
@@ -328,7 +332,13 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     errors = np.diag(means.variances)
     other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
     fit = fit_ballots(
-        whole_ballots(settings.study), means.means, errors, means.told, means.told_variance, other_dilemmas
+        whole_ballots(settings.study),
+        means.means,
+        errors,
+        means.told,
+        means.told_variance,
+        other_dilemmas,
+        means.surer,
     )
     # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
