@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # Tests run side by side, a process a core: threads of one that wait for each other burn what the others could use, up
@@ -16,3 +18,16 @@ os.environ["COLUMNS"] = "100"
 settings.register_profile("any machine", deadline=None, max_examples=20)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="module")
+def few_crowds() -> Iterator[None]:
+    """One-bit's posteriors of few draws: for modules that do not ask how good its probabilities are.
+
+    Those of its own tests, of the estimation and of the statistics are as fine as everybody's.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crowdveil.estimation.likely_crowds._CROWDS", 120)
+        patch.setattr("crowdveil.estimation.likely_crowds._ENOUGH", 1.0)
+        patch.setattr("crowdveil.estimation.clipped_ballots._VOTERS", 2000)
+        yield

@@ -37,6 +37,8 @@ from crowdveil.privacy.mechanisms.registry import MECHANISMS, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WRITTEN = [page for page in PAGES if "reference" not in page.parts and "reproduction" not in page.parts]

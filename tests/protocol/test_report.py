@@ -19,6 +19,8 @@ from crowdveil.releases import release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 EPSILONS = (Epsilon("0.5"), Epsilon(4))
 STUDIES = {"moral-machine": load_study("moral-machine"), "kidney": load_study("kidney"), "small": synthetic_study(3, 5)}
 

@@ -27,6 +27,8 @@ from crowdveil.releases import read_release
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import load_study
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 ONE = Epsilon.of_millionths(1_000_000)
 
 

@@ -19,6 +19,8 @@ from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas, draw_session, has_plenty
 from crowdveil.study.study import Study
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 PLAIN: dict[str, Any] = {
     "name": "lunch",
     "drawing": {"method": "independent", "dilemmas": 4},

@@ -15,6 +15,8 @@ from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.release import experiment
 from crowdveil.publish.request import Request
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 SOURCE, VOTERS, CROWDS = SyntheticSource(12, 3), 40, range(2, 3)
 MADE = ParadigmSweep(SOURCE, VOTERS, (0.5, 5.0))
 

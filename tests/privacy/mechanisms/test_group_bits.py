@@ -19,6 +19,8 @@ from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN
 from crowdveil.study.bundled import synthetic_study
 from scripted_noise import EveryOutcome
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 Q = Fraction(1, 3)
 """exp(-epsilon)."""
 CLIP = 1

@@ -39,6 +39,8 @@ from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import EveryOutcome, RecordingNoise
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""
 STUDY = replace(synthetic_study(2, 2), indifference="Toss a coin")

@@ -35,6 +35,8 @@ from crowdveil.privacy.mechanisms.registry import (
 )
 from crowdveil.study.bundled import load_study, synthetic_study
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 STUDIES = [load_study("moral-machine"), load_study("kidney"), synthetic_study(1), synthetic_study(10, 400)]
 
 

@@ -34,6 +34,8 @@ from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 
 class Keys:
     """Gives out keys from a list, a batch a request."""

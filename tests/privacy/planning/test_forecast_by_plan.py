@@ -19,6 +19,8 @@ from crowdveil.privacy.planning.plan import plan, plan_relay
 from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.study.bundled import load_study
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 KIDNEY = load_study("kidney")
 MORAL_MACHINE = load_study("moral-machine")
 

@@ -15,6 +15,8 @@ from crowdveil.releases import release_from_dict
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 
 def current(site, poll):
     return release_from_dict(site.get(f"/api/polls/{poll}/releases/current").json())
