@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -20,6 +21,15 @@ settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("any machine")
 
 
+# What is imported stays: to look through it for garbage, again and again, is in vain.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture(scope="module")
 def few_crowds() -> Iterator[None]:
     """One-bit's posteriors of few draws: for modules that do not ask how good its probabilities are.
@@ -27,7 +37,17 @@ def few_crowds() -> Iterator[None]:
     Those of its own tests, of the estimation and of the statistics are as fine as everybody's.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("crowdveil.estimation.likely_crowds._CROWDS", 120)
-        patch.setattr("crowdveil.estimation.likely_crowds._ENOUGH", 1.0)
-        patch.setattr("crowdveil.estimation.clipped_ballots._VOTERS", 2000)
+        _draw_few(patch)
         yield
+
+
+@pytest.fixture
+def few_crowds_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for a single test."""
+    _draw_few(monkeypatch)
+
+
+def _draw_few(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("crowdveil.estimation.likely_crowds._CROWDS", 120)
+    patch.setattr("crowdveil.estimation.likely_crowds._ENOUGH", 1.0)
+    patch.setattr("crowdveil.estimation.clipped_ballots._VOTERS", 2000)

@@ -111,6 +111,7 @@ def test_lengths_that_were_hardly_told_are_doubted(ballots):
     assert np.trace(unsure.covariance) > 1.1 * np.trace(sure.covariance)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_a_poll_of_single_records_is_taken_for_one(ballots):
     """Lengths are told to three hundredths: if they were spread over those, a fifth of the preference would be lost."""
     seen, _ = ballots.shown(COMMON, 0.0, 0.3)
@@ -124,9 +125,13 @@ def test_means_and_lengths_that_cannot_be_leave_finite_numbers(ballots, far):
     fit = fit_ballots(ballots, np.full(9, far), np.eye(9) * 900, 0.5 + far, 100.0)
     assert np.isfinite(fit.covariance).all()
     assert np.abs(fit.mean).max() < 2
+
+
+def test_of_means_of_zero_nothing_follows_whatever_the_length(ballots):
     assert fit_ballots(ballots, np.zeros(9), np.eye(9), 3.0, 1e-9).mean == pytest.approx(np.zeros(9), abs=1e-4)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_studies_of_one_dilemma_and_of_many_have_ballots():
     from crowdveil.study.bundled import synthetic_study
 

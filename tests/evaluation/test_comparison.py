@@ -249,6 +249,7 @@ def test_results_do_not_depend_on_the_number_of_workers(small):
         assert measured.squared_error == pytest.approx(small.measured[entry].squared_error, rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
     monkeypatch.setattr(compare_module, "carry_out", in_this_process)
     paradigms = tuple(PARADIGMS[name] for name in ("vldp", "rldp"))

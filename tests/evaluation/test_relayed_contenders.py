@@ -49,6 +49,7 @@ def test_the_local_epsilon_keeps_the_epsilon_asked_for_and_no_larger_one_does() 
     assert relayed_contenders(study, 3, [Epsilon("0.001")]) == []
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_the_command_has_a_table_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured once, and told in JSON and in words. Processes are tested with the comparison itself."""
 

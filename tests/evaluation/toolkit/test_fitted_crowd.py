@@ -26,6 +26,7 @@ def _parameters(released):
     return np.array([one.parameter for one in released])
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 @pytest.mark.parametrize("name", PURE)
 def test_a_release_is_the_one_that_the_library_makes(name):
     """The same noise gives the same parameter as the public way to an experiment."""

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -125,6 +126,7 @@ def test_the_clip_is_a_quarter_of_the_deviation_of_a_whole_ballots_mean_score():
     assert public_clip(load_study("moral-machine")) == round(math.sqrt(1 / 13 + 0.0225) * GRID / 4)
 
 
+@cache
 def crowd(voters, seed=1):
     study = load_study("moral-machine")
     ballots = join_batches(study, list(simulate_crowd(study, voters, np.random.default_rng(seed))))
@@ -163,6 +165,10 @@ def test_kinds_and_axes_do_not_depend_on_the_answers():
     assert (np.abs(reports.bits).sum(axis=1) == 1).all()
 
 
+EXTREMES = ((1, 0.1), (1, 50), (30, 0.1), (30, 50))
+"""Of voters and epsilons; what lies between them is tried by the long sweeps."""
+
+
 def thinned(ballots, records):
     """The same voters, of whose dilemmas so many are left, drawn at random."""
     orders = np.random.default_rng(9).random((ballots.voters, 13)).argsort(axis=1)[:, :records]
@@ -170,7 +176,7 @@ def thinned(ballots, records):
     return Ballots.from_differences(ballots.study, np.arange(ballots.voters + 1) * records, ballots.differences[kept])
 
 
-@pytest.mark.parametrize("records", [1, 2, 4, 13])
+@pytest.mark.parametrize("records", [1, pytest.param(2, marks=pytest.mark.slow), 4, 13])
 def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
     """Against the exact preference of the same crowd along the same axes, over its whole ballots."""
     whole, settings = crowd(20_000)
@@ -187,6 +193,7 @@ def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
     assert np.corrcoef(unknown.mean, truth)[0, 1] > (0.9 if records >= 4 else 0.6)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_sums_are_enough():
     ballots, settings = crowd(500)
     epsilons = Epsilons(np.resize([0.5, 1, 4], 500))
@@ -235,8 +242,13 @@ def test_a_mean_of_bits_has_the_variance_of_its_coins(equal_votes):
     assert heard.surer == pytest.approx(coins)
 
 
-@pytest.mark.parametrize("voters", [1, 2, 30])
-@pytest.mark.parametrize("epsilon", [0.1, 1, 50])
+@pytest.mark.parametrize(
+    ("voters", "epsilon"),
+    [
+        pytest.param(voters, epsilon, marks=() if (voters, epsilon) in EXTREMES else pytest.mark.slow)
+        for voters, epsilon in product([1, 2, 30], [0.1, 1, 50])
+    ],
+)
 def test_a_few_voters_leave_finite_numbers_that_know_how_little_they_know(voters, epsilon):
     ballots, settings = crowd(voters)
     reports = OneBit().report(ballots, settings, Epsilons.same(epsilon, voters), BulkNoise())
@@ -301,6 +313,7 @@ def test_a_liar_moves_the_estimate_no_further_than_a_voter_who_feels_strongly():
     assert np.abs(after - before).max() <= 2 / math.tanh(0.5) / others + 1e-12
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_noise_is_expected_as_it_comes():
     """Of a nearly indifferent crowd, whose devices spread over the axes by chance."""
     ballots, settings = crowd(20_000)
