@@ -15,6 +15,7 @@ from crowdveil.estimation.tilted_design import moment_count, moments, tilted
 from crowdveil.study.bundled import load_study, synthetic_study
 
 AXES = record_axes(load_study("kidney"))
+MANY_AXES = record_axes(synthetic_study(40, 20))
 ALONG = AXES.design.along
 SEEN = ALONG * reach(ALONG, DISAGREEMENT)[:, None]
 TAUS = (0.0, 0.3, 0.6)
@@ -41,20 +42,41 @@ def test_where_nothing_is_told_the_prior_remains():
     assert np.trace(found.covariance) == pytest.approx(np.mean(np.square(LIKELY_MARGINS)) * fainter, rel=0.1)
 
 
-def test_of_a_small_preference_it_is_a_mixture_of_normal_laws():
-    """What is shown is then a line in b, and each size and disagreement has a normal posterior and an evidence."""
-    covariance = 0.02**2 * np.eye(5)
-    scores = np.sqrt(2 / np.pi) * AXES.scores.T @ SEEN / len(SEEN) @ np.array([0.08, -0.05, 0.03, 0.0, 0.02])
-    means, logs = [], []
+@pytest.mark.parametrize(
+    ("axes", "deviation", "length"), [(AXES, 0.02, 0.1), (MANY_AXES, 0.005, 0.03), (MANY_AXES, 0.002, 0.0)]
+)
+def test_of_a_small_preference_it_is_a_mixture_of_normal_laws(axes, deviation, length):
+    """What is shown is then a line in b, and each size and disagreement has a normal posterior and an evidence.
+
+    Of many axes, and a crowd that hardly prefers anything, the sizes differ by far more than the data tell.
+    """
+    along = axes.design.along
+    k = along.shape[1]
+    rng = np.random.default_rng(3)
+    covariance = deviation**2 * np.eye(k)
+    common = rng.normal(0, length / np.sqrt(k), k)
+
+    def line(tau):
+        return np.sqrt(2 / np.pi) * axes.scores.T @ (along * reach(along, tau)[:, None]) / len(along)
+
+    scores = line(DISAGREEMENT) @ common + rng.normal(0, deviation, k)
+    means, logs, spreads = [], [], []
     for size, tau in product(LIKELY_MARGINS, TAUS):
-        line = np.sqrt(2 / np.pi) * AXES.scores.T @ (ALONG * reach(ALONG, tau)[:, None]) / len(ALONG)
-        prior = np.eye(5) * size**2 / (5 * (1 + 5 * tau**2))
-        marginal = line @ prior @ line.T + covariance
-        means.append(pooled_probit(ALONG, prior @ line.T @ np.linalg.solve(marginal, scores), tau)[0])
-        logs.append(multivariate_normal(np.zeros(5), marginal).logpdf(scores))
-    weights = np.exp(logs) / np.exp(logs).sum()
-    found = likely_preferences(AXES, scores, covariance)
-    assert found.mean == pytest.approx(weights @ means, abs=0.002)
+        prior = np.eye(k) * size**2 / (k * (1 + k * tau**2))
+        marginal = line(tau) @ prior @ line(tau).T + covariance
+        gain = prior @ line(tau).T @ np.linalg.inv(marginal)
+        pooled, carried = pooled_probit(along, gain @ scores, tau)
+        means.append(pooled)
+        spreads.append(np.trace(carried @ (prior - gain @ line(tau) @ prior) @ carried.T))
+        logs.append(multivariate_normal(np.zeros(k), marginal).logpdf(scores))
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    mean = weights @ means
+    among = weights @ np.square(np.array(means) - mean).sum(axis=1)
+    found = likely_preferences(axes, scores, covariance)
+    assert found.effective >= 1000
+    assert found.mean == pytest.approx(mean, abs=0.04 * np.sqrt(weights @ spreads))
+    assert np.trace(found.covariance) == pytest.approx(weights @ spreads + among, rel=0.05)
 
 
 def test_a_tilt_that_is_not_told_is_not_known():
@@ -92,7 +114,7 @@ def test_it_is_the_same_every_time():
 
 def test_with_many_axes_the_posterior_is_no_narrower_than_the_noise():
     """Of 40 numbers, few draws are likely: one that carried all the weight would leave no uncertainty at all."""
-    axes = record_axes(synthetic_study(40, 20))
+    axes = MANY_AXES
     along = axes.design.along
     common, deviation = np.random.default_rng(8).normal(0, 0.8 / np.sqrt(40), 40), 0.003
     seen = along * reach(along, DISAGREEMENT)[:, None]

@@ -11,16 +11,17 @@ each with a disagreement tau (``disagreement``), and weight them by prior times 
   the reports, the sampling error of the dilemmas used to compute the expectation, and the error of the dilemmas' tilt
   (``tilted_design``), which shifts the expectation linearly. So every source of uncertainty shrinks the preference
   once, as noise does.
-- Proposals: Student's t around the posterior modes under several assumptions, then around the weighted mean of the
-  draws so far, until the effective sample size is large enough. All draws are weighted by the density of the whole
-  mixture.
+- Proposals: for each size and disagreement, Student's t around the posterior mode, with draws in proportion to the
+  probability that Laplace's approximation gives it. Of many axes nothing else would do: a draw for one size is far out
+  for the next. Then Student's t around the weighted mean of the draws so far, until the effective sample size is large
+  enough. All draws are weighted by the density of the whole mixture.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -41,12 +42,15 @@ RECORD_TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 """Equally probable disagreements tau, the usual one first."""
 _DILEMMAS = 1250
 """Dilemmas on which draws are evaluated. The difference to all dilemmas, linear around a posterior mode, is added."""
-_SIZES = (0, 3, 7, 11, 15)
-"""Places of the sizes of margins at which posterior modes are found, the least and the largest among them."""
 _BEYOND = 2.0
 """Multiple of the largest size at which one more mode is found, whose proposal covers the long tail of preferences."""
-_EACH = 400
-"""Draws around each posterior mode; each later proposal gets three times as many."""
+_FIRST = 3200
+"""Draws around the posterior modes; each later proposal gets _LATER."""
+_LATER = 1200
+_TAIL = 200
+"""Draws for the long tail."""
+_ANYWHERE = 0.25
+"""Share of the first draws that is spread evenly over all modes."""
 _ENOUGH = 1000
 """Effective sample size: a mean is then known to a thirtieth of the posterior standard deviation."""
 _LAWS = 6
@@ -82,29 +86,30 @@ def likely_preferences(
     k = len(scores)
     model = _Model(axes, scores, covariance, dilemmas)
     wider = 1 + _WIDER / k
-    laws = [_Law(top, wider * spread, _EACH) for top, spread in model.tops()]
-    drawn = np.concatenate([law.draws(number) for number, law in enumerate(laws)])
+    laws = model.tops(wider)
+    drawn = _Draws.of(laws, 0)
     likely, density = model.log_posterior(drawn), _log_density(laws, drawn)
     for left in reversed(range(_LAWS + 1)):
         weights = _weights(likely - density)
         effective = 1 / float(weights @ weights)
         if effective >= _ENOUGH or not left:
             break
-        mean = weights @ drawn
-        scatter = _scatter(weights, drawn - mean)
+        mean = weights @ drawn.at
+        scatter = _scatter(weights, drawn.at - mean)
         # The scatter of few effective draws is too narrow: blend it with the spread of the last proposal.
         trust = min(1.0, effective / (10 * k))
-        law = _Law(mean, wider * (trust * scatter + (1 - trust) * laws[-1].spread), 3 * _EACH)
-        laws.append(law)
-        more = law.draws(len(laws) - 1)
-        density = np.concatenate([np.logaddexp(density, _log_density([law], drawn)), _log_density(laws, more)])
-        drawn = np.concatenate([drawn, more])
+        spread = wider * (trust * scatter + (1 - trust) * laws[-1].spread)
+        more_laws = [_Law(mean, spread, tau, _LATER // len(RECORD_TAUS)) for tau in RECORD_TAUS]
+        more = _Draws.of(more_laws, len(laws))
+        laws += more_laws
+        density = np.concatenate([np.logaddexp(density, _log_density(more_laws, drawn)), _log_density(laws, more)])
+        drawn = drawn.with_more(more)
         likely = np.concatenate([likely, model.log_posterior(more)])
-    pooled = np.empty_like(drawn)
-    for tau, rows in _by_tau(len(drawn)):
-        middle = weights[rows] @ drawn[rows] / max(float(weights[rows].sum()), np.finfo(float).tiny)
+    pooled = np.empty_like(drawn.at)
+    for tau, rows in drawn.by_tau():
+        middle = weights[rows] @ drawn.at[rows] / max(float(weights[rows].sum()), np.finfo(float).tiny)
         at_middle, carried = pooled_probit(axes.design.along, middle, tau)
-        pooled[rows] = at_middle + (drawn[rows] - middle) @ carried.T
+        pooled[rows] = at_middle + (drawn.at[rows] - middle) @ carried.T
     mean = weights @ pooled
     return LikelyPreferences(mean, _scatter(weights, pooled - mean), effective)
 
@@ -140,15 +145,13 @@ class _Model:
         self._more = {tau: np.zeros(k) for tau in RECORD_TAUS}
         self._steeper = {tau: np.zeros((k, k)) for tau in RECORD_TAUS}
 
-    def tops(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Return posterior modes under several assumptions, each with the inverse of the curvature there.
+    def tops(self, wider: float) -> list[_Law]:
+        """Return a proposal around the posterior mode for each size of margins and each disagreement.
 
-        There is one mode for each of some sizes of margins, one for a size beyond them, and one for each other
-        disagreement, because informative data determine the size but not how much voters differ.
+        One more, for a size beyond them all, covers the long tail.
         """
         k = len(self._observed)
-        deviations = [likely_deviations(k, DISAGREEMENT)[place] for place in _SIZES]
-        common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(k))
+        common = self._top(likely_deviations(k, DISAGREEMENT)[-1], DISAGREEMENT, np.zeros(k))[0]
         along, scores = self._axes.design.along, self._axes.scores
         for tau in RECORD_TAUS:
             all_seen = along * reach(along, tau)[:, None]
@@ -157,10 +160,24 @@ class _Model:
             self._more[tau] = exact - shown
             self._steeper[tau] = slope - shown_slope
         self._about = common
-        crowds = [(each, DISAGREEMENT) for each in deviations]
-        crowds.append((_BEYOND * deviations[-1], DISAGREEMENT))
-        crowds += [(likely_deviations(k, tau)[-1], tau) for tau in OTHER_DISAGREEMENTS]
-        return [self._top(deviation, tau, common) for deviation, tau in crowds]
+        tail, spread = self._top(_BEYOND * likely_deviations(k, DISAGREEMENT)[-1], DISAGREEMENT, common)
+        laws = [_Law(tail, wider * spread, DISAGREEMENT, _TAIL)]
+        found = []
+        for tau in RECORD_TAUS:
+            top = common
+            for deviation in reversed(likely_deviations(k, tau)):
+                top, spread = self._top(deviation, tau, top)
+                found.append((tau, top, spread, self._evidence(deviation, tau, top, spread)))
+        logs = np.array([evidence for *_, evidence in found])
+        shares = (1 - _ANYWHERE) * _weights(logs) + _ANYWHERE / len(found)
+        for (tau, top, spread, _), share in zip(found, shares.tolist(), strict=True):
+            laws.append(_Law(top, wider * spread, tau, 2 * math.ceil(_FIRST / 2 * share)))
+        return laws
+
+    def _evidence(self, deviation: float, tau: float, top: FloatArray, spread: FloatArray) -> float:
+        """Return the log of the probability of the scores by Laplace's approximation around a mode."""
+        prior = -0.5 * float(top @ top) / deviation**2 - len(top) * math.log(deviation)
+        return prior + float(self._log_likelihood(top[None], tau)[0]) + 0.5 * float(np.linalg.slogdet(spread)[1])
 
     def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the posterior mode, found by Gauss-Newton, and the inverse of the curvature there."""
@@ -178,20 +195,23 @@ class _Model:
                 break
         return common, np.asarray(np.linalg.inv(curvature), np.float64)
 
-    def log_posterior(self, drawn: FloatArray) -> FloatArray:
-        """Return the log of prior times likelihood for each preference (row)."""
-        k = drawn.shape[1]
-        result = np.empty(len(drawn))
-        lengths = np.square(drawn).sum(axis=1)
-        for tau, rows in _by_tau(len(drawn)):
+    def log_posterior(self, drawn: _Draws) -> FloatArray:
+        """Return the log of prior times likelihood of each draw."""
+        k = drawn.at.shape[1]
+        result = np.empty(len(drawn.at))
+        lengths = np.square(drawn.at).sum(axis=1)
+        for tau, rows in drawn.by_tau():
             deviations = np.array(likely_deviations(k, tau))[:, None]
             prior = np.logaddexp.reduce(-0.5 * lengths[rows] / deviations**2 - k * np.log(deviations))
-            shown = self._shown(drawn[rows], tau)
-            lower = np.linalg.cholesky(self._covariances(shown))
-            miss = np.linalg.solve(lower, (self._observed - shown)[:, :, None])[:, :, 0]
-            volume = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-            result[rows] = prior - 0.5 * np.square(miss).sum(axis=1) - volume
+            result[rows] = prior + self._log_likelihood(drawn.at[rows], tau)
         return result
+
+    def _log_likelihood(self, drawn: FloatArray, tau: float) -> FloatArray:
+        shown = self._shown(drawn, tau)
+        lower = np.linalg.cholesky(self._covariances(shown))
+        miss = np.linalg.solve(lower, (self._observed - shown)[:, :, None])[:, :, 0]
+        volume = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        return np.asarray(-0.5 * np.square(miss).sum(axis=1) - volume, np.float64)
 
     def _seen(self, tau: float) -> FloatArray:
         return np.asarray(self._along * reach(self._along, tau)[:, None], np.float64)
@@ -222,10 +242,11 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Law:
-    """A multivariate Student's t proposal, and the number of draws from it."""
+    """A multivariate Student's t proposal for crowds with one disagreement, and the number of draws from it."""
 
     center: FloatArray
     spread: FloatArray
+    tau: float
     count: int
 
     def draws(self, number: int) -> FloatArray:
@@ -241,9 +262,35 @@ class _Law:
         return np.asarray(-np.log(np.diag(lower)).sum() - raised * np.log1p(away / freedom), np.float64)
 
 
-def _log_density(laws: list[_Law], at: FloatArray) -> FloatArray:
+@dataclass(frozen=True)
+class _Draws:
+    """Preferences (rows), each with a disagreement."""
+
+    at: FloatArray
+    taus: FloatArray
+
+    @classmethod
+    def of(cls, laws: Sequence[_Law], number: int) -> _Draws:
+        """Draw from proposals, which are seeded by their numbers from this one on."""
+        at = np.concatenate([law.draws(number + place) for place, law in enumerate(laws)])
+        return cls(at, np.repeat([law.tau for law in laws], [law.count for law in laws]))
+
+    def with_more(self, more: _Draws) -> _Draws:
+        """Return these draws and more."""
+        return _Draws(np.concatenate([self.at, more.at]), np.concatenate([self.taus, more.taus]))
+
+    def by_tau(self) -> list[tuple[float, IntArray]]:
+        """Return the places of the draws that have each disagreement."""
+        return [(tau, np.flatnonzero(self.taus == tau)) for tau in RECORD_TAUS]
+
+
+def _log_density(laws: Sequence[_Law], drawn: _Draws) -> FloatArray:
     """Return the log density of the mixture of proposals, each weighted by its number of draws."""
-    return np.asarray(np.logaddexp.reduce([law.log_density(at) + math.log(law.count) for law in laws]), np.float64)
+    result = np.empty(len(drawn.at))
+    for tau, rows in drawn.by_tau():
+        of_tau = [law.log_density(drawn.at[rows]) + math.log(law.count) for law in laws if law.tau == tau]
+        result[rows] = np.logaddexp.reduce(of_tau)
+    return result
 
 
 def _weights(logs: FloatArray) -> FloatArray:
@@ -255,12 +302,6 @@ def _scatter(weights: FloatArray, gaps: FloatArray) -> FloatArray:
     return np.asarray((gaps * weights[:, None]).T @ gaps, np.float64)
 
 
-def _by_tau(count: int) -> list[tuple[float, IntArray]]:
-    """Return the indices of the draws that have each disagreement, in equal numbers."""
-    return [(tau, np.arange(place, count, len(RECORD_TAUS))) for place, tau in enumerate(RECORD_TAUS)]
-
-
-@lru_cache(maxsize=64)
 def _student(count: int, dimension: int, number: int) -> FloatArray:
     """Return antithetic draws from a standard multivariate Student's t."""
     rng = np.random.default_rng([_SEED, number])
