@@ -1,5 +1,7 @@
 """Somebody who takes part, with all that a person can do on the page."""
 
+from urllib.parse import urljoin
+
 from crowdveil.audit.browser import Visitor
 
 
@@ -10,6 +12,22 @@ class Voter(Visitor):
     def step(self):
         """Where the voter is, as the browser remembers it."""
         return self.memory()["step"]
+
+    def leave(self):
+        """Leave for a picture, which runs no code, and clear everything that the browser stored.
+
+        The audit's visitors leave for a page that a route makes up. While there are routes, a browser has no cache, and
+        loads all modules again: that costs a fifth of a visit.
+        """
+        for page in self.page.context.pages:
+            if page is not self.page:
+                page.close()
+        self.page.unroute_all()
+        self.page.context.set_offline(False)
+        self.page.goto(urljoin(self.page.url, "/web/icon.svg"))
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
+        self.requests = []
+        self.complaints = []
 
     def choose_level(self, epsilon_micro):
         """Choose a level of protection."""
