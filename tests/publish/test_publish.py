@@ -15,6 +15,7 @@ import pytest
 
 from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots, census
+from crowdveil.decision import decide
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Amount, Epsilon, Epsilons
@@ -191,6 +192,22 @@ def test_an_experiment_is_repeatable_and_marked(crowd):
     assert a.parameter.tolist() == b.parameter.tolist() != c.parameter.tolist()
     assert not a.exact
     assert a.ledger is None
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+@pytest.mark.parametrize("name", ["alcp", "aldp"])
+def test_nothing_is_known_of_a_feature_that_nobody_was_asked_about(name, epsilon, crowd):
+    unasked = crowd.differences.copy()
+    unasked[:, 1] = 0
+    made = release_for_experiments(
+        Ballots.from_differences(crowd.study, crowd.offsets, unasked), name, epsilon=epsilon, seed=1
+    )
+    assert made.known.tolist() == [True, False, True, True]
+    features = crowd.study.feature_names
+    decision = decide(made, [{features[1]: 1.0}, {features[1]: -1.0}], certainty=0.5)
+    assert decision.choice is None
+    assert decision.probability == pytest.approx(0.5, abs=0.02)
+    assert decide(made, [{features[0]: 2.0}, {features[0]: -2.0}]).certainty > 0.9
 
 
 def test_exact_noise_is_never_the_same(crowd, ledger, tmp_path):

@@ -48,6 +48,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Measurement,
     MechanismSettings,
     measured,
+    never_asked,
     uncertainty_along,
 )
 from crowdveil.privacy.noise.distribution import CubeNoise, CubeSum
@@ -113,6 +114,8 @@ class _FisherScoring:
             if plan.rest is not None:
                 seen = np.concatenate([seen[:k], _noisy_mean(rest, units, plan.rest, noise)])
             current = current.after(step, units, seen[: design.directions], variances, spread)
+        unasked = never_asked(design.along)
+        basis = design.basis - design.basis @ unasked
         unknown = uncertainty_along(
             design,
             mean=current.belief.mean,
@@ -124,10 +127,11 @@ class _FisherScoring:
             size=current.size,
             freedom=max(units.voters - 1, 1) if plan.spread else None,
             records=current.records(units) if plan.lengths else units.count,
+            unasked=unasked,
         )
         return Estimate(
-            design.basis @ current.belief.mean,
-            _carried(plan, units.count, design.basis @ current.gain, k),
+            basis @ current.belief.mean,
+            _carried(plan, units.count, basis @ current.gain, k),
             {
                 "steps": plan.steps,
                 "weighs": "voters equally" if self.by_voter else "records equally",

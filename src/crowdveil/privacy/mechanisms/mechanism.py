@@ -30,7 +30,7 @@ from crowdveil.privacy.mechanisms.reports import LevelSums, R, WireFormat
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Indifference, Reliability
-from crowdveil.privacy.uncertainty import Uncertainty
+from crowdveil.privacy.uncertainty import REACH, Uncertainty
 from crowdveil.study.study import Study
 
 L = TypeVar("L", contravariant=True)
@@ -110,6 +110,7 @@ def uncertainty_along(
     records: float | None = None,
     turn: float = 0.0,
     size: float = 0.0,
+    unasked: FloatArray | None = None,
 ) -> Uncertainty:
     """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
 
@@ -119,7 +120,15 @@ def uncertainty_along(
     dilemmas these directions also correlate slightly with the factors, which shifts a fit to the factors alone. In
     simulated crowds of 200 to 6,500 records (tests/statistics/crowd_rest.py) the two standard deviations are 1.2 to 1.8
     over the root of that difference, and up to 11 over the difference itself.
+
+    ``unasked`` projects onto directions that no dilemma was about (``never_asked``). There the estimate is zero, and
+    the truth may be anything: an error of length 2 REACH in these directions is at most that times the root of the
+    projection's diagonal along each axis.
     """
+    if unasked is not None:
+        asked = np.eye(len(unasked)) - unasked
+        mean, center, sampling = asked @ mean, asked @ center, asked @ sampling @ asked
+        doubt = doubt + 2 * REACH * np.sqrt(np.diag(unasked))
     left_out = design.rest_basis.shape[1]
     prior = rest_deviation(left_out)
     stretch, shift = 1.0, 0.0
@@ -146,6 +155,16 @@ def uncertainty_along(
     )
 
 
+def never_asked(*batches: FloatArray) -> FloatArray:
+    """Return the projection onto the directions in which none of these dilemmas (rows, along the axes) differ."""
+    dilemmas = sum(len(batch) for batch in batches)
+    values, vectors = np.linalg.eigh(sum(batch.T @ batch for batch in batches) / dilemmas)
+    still = vectors[:, values < _STILL]
+    return np.asarray(still @ still.T, np.float64)
+
+
+_STILL = 1e-12
+"""Mean square along an axis of unit size below which dilemmas differ by rounding errors only."""
 _DRAWN_VARIANCE = math.pi
 """Sampling variance of a crowd's preference along an axis, times the number of records."""
 _DRAWN_SHIFT = 45.0

@@ -25,7 +25,13 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, among_all
 from crowdveil.privacy.mechanisms.indifference import with_threshold
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
+from crowdveil.privacy.mechanisms.mechanism import (
+    Estimand,
+    Estimate,
+    MechanismSettings,
+    never_asked,
+    uncertainty_along,
+)
 from crowdveil.privacy.mechanisms.reports import (
     LevelSums,
     check_integers,
@@ -303,9 +309,11 @@ def _pooled(batches: list[ChoiceReports], settings: MechanismSettings, facts: Ma
 
 def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], facts: Mapping[str, str]) -> Estimate:
     """Carry a fit along the axes of a design to the features."""
-    carried = design.basis @ fit.noise @ design.basis.T
+    unasked = never_asked(*(batch.dilemmas @ design.basis for batch in batches))
+    basis = design.basis - design.basis @ unasked
+    carried = basis @ fit.noise @ basis.T
     return Estimate(
-        design.basis @ fit.mean,
+        basis @ fit.mean,
         EmpiricalNormal(tuple(map(tuple, carried.tolist()))),
         facts,
         uncertainty_along(
@@ -317,6 +325,7 @@ def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], fact
             doubt=fit.doubt,
             freedom=max(sum(len(batch.epsilons) for batch in batches) - 1, 1),
             records=sum(len(batch.choices) for batch in batches),
+            unasked=unasked,
         ),
     )
 
