@@ -41,7 +41,7 @@ def release_by_group(
     if secret_groups(request, public_groups=public_groups, smallest=smallest):
         made = _secret_groups(source, request, by, smallest, account, out_path, experiment_seed, dry_run, as_json)
     else:
-        made = _public_groups(source, request, by, account, experiment_seed, dry_run, as_json)
+        made = _public_groups(source, request, by, account, out_path, experiment_seed, dry_run, as_json)
     if made is None or out_path is None:
         return
     paths = made.save(out_path)
@@ -94,11 +94,12 @@ def _public_groups(
     request: Request,
     by: str,
     account: Ledger | None,
+    out_path: Path | None,
     experiment_seed: int | None,
     dry_run: bool,
     as_json: bool,
 ) -> GroupReleases | None:
-    from crowdveil.publish.groups import GroupReleases, experiment_groups, groups_of, release_groups
+    from crowdveil.publish.groups import GroupReleases, experiment_groups, group_paths, groups_of, release_groups
 
     groups = groups_of(source, by, request)
     if dry_run:
@@ -106,6 +107,8 @@ def _public_groups(
         data = {"dry_run": True, "by": by, "groups": sizes, "epsilon": str(request.epsilon)}
         show(data, as_json, lambda: _say_dry_run(by, sizes, request))
         return None
+    if out_path is not None:
+        group_paths(out_path, list(groups))  # refused before anything is spent
     if experiment_seed is not None:
         return GroupReleases(by, experiment_groups(groups, request, experiment_seed))
     assert account is not None  # checked before
