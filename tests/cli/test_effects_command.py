@@ -100,6 +100,7 @@ def test_decide_refuses_effects_in_one_line(folder, made):
         (("--paradigm", "rlcp", "--epsilon", "1"), "say where to write the effects"),
         (("--paradigm", "rlcp", "--epsilon", "1", "--out", "x.json"), "effects must be charged to a ledger"),
         (("--exact", "--epsilon", "1"), "leave out --epsilon"),
+        (("--exact", "--smallest", "5"), "means nothing without --by"),
         (("--exact", "--by", "height"), "do not say what voters' 'height' is"),
         (("--exact", "--plot", "x.pdf"), "must end in .png or .svg"),
         (("--paradigm", "rlcp", "--epsilon", "1", "--weights", "w.csv", "--dry-run"), "go together"),

@@ -103,6 +103,17 @@ def test_what_secret_groups_cannot_be_is_told_and_nothing_is_spent(folder, given
     assert not answer("ledger", "show", folder / "ledger")["accounts"]
 
 
+@pytest.mark.parametrize("paradigm", ["rlcp", "vlcp"])
+def test_groups_that_cannot_be_written_cost_nothing(folder, paradigm):
+    public = () if paradigm == "rlcp" else ("--public-groups",)
+    order = ("--paradigm", paradigm, "--epsilon", "1", "--by", "team", *public, "--ledger", folder / "ledger")
+    refused(
+        crowdveil("release", folder / "crowd.parquet", *order, "--out", folder / "nowhere" / "r.json"),
+        "there is no directory",
+    )
+    assert not answer("ledger", "show", folder / "ledger")["accounts"]
+
+
 def test_one_epsilon_makes_preferences_and_effects_and_the_split_is_shown_first(folder):
     order = ("--paradigm", "rlcp", "--epsilon", "1", "--effects", folder / "e.json", "--effects-share", "0.25")
     charged = ("--ledger", folder / "ledger", "--out", folder / "r.json")
@@ -132,7 +143,12 @@ def test_a_budget_that_covers_only_one_of_them_spends_nothing(folder):
         (("--by", "size"), "do not say what voters' 'size' is"),
         (("--by", "team", "--effects", "e.json"), "give --by or --effects, not both"),
         (("--effects", "e.json", "--effects-share", "1"), "between 0 and 1"),
-        (("--effects", "e.json", "--mechanism", "paper"), "leave out the others"),
+        (("--effects", "e.json", "--mechanism", "paper"), "leave out --mechanism"),
+        (("--effects", "e.json", "--design", "study", "--bound", "1"), "leave out --bound, --design"),
+        (("--effects", "e.json", "--experiment-seed", "1"), "leave out --experiment-seed"),
+        (("--effects-share", "0.5"), "means nothing without --effects"),
+        (("--public-groups",), "means nothing without --by"),
+        (("--smallest", "5"), "means nothing without --by"),
     ],
 )
 def test_wrong_calls_get_one_line(folder, given, said):

@@ -18,6 +18,7 @@ from crowdveil.cli.inputs import (
     OneRecordEach,
     ParadigmOrNone,
     PublicSelection,
+    refuse_without,
     watched_ballots,
 )
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
@@ -89,6 +90,8 @@ def effects(
     from crowdveil.publish.effects import exact_effects, experimental_effects, publish_effects
     from crowdveil.publish.effects_request import preview_effects, read_weights
 
+    if by is None:
+        refuse_without("--by", {"--smallest": smallest != 0})
     if table is not None:
         check_table(table)
     if plot is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -140,3 +140,10 @@ def import_progress() -> Iterator[Callable[[ImportProgress], None]]:
             )
 
         yield advance
+
+
+def refuse_without(partner: str, given: Mapping[str, bool]) -> None:
+    """Refuse options that mean nothing without another one."""
+    for name, is_given in given.items():
+        if is_given:
+            raise CrowdveilError(f"{name} means nothing without {partner}: give both, or leave it out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +20,7 @@ from crowdveil.cli.inputs import (
     ParadigmName,
     PublicSelection,
     imported,
+    refuse_without,
     watched_ballots,
 )
 from crowdveil.cli.release_parts import release_by_group, show_split
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MECHANISM = "How the noise is added"
 PARTS = "Groups and effects"
+EFFECTS_SHARE = 0.3
 
 
 def release(
@@ -127,7 +129,7 @@ def release(
     ] = None,
     effects_share: Annotated[
         float, typer.Option(help="The share of epsilon that effects get.", rich_help_panel=PARTS)
-    ] = 0.3,
+    ] = EFFECTS_SHARE,
     ledger: ChargedLedger = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: DryRun = False,
@@ -160,6 +162,25 @@ def release(
     from crowdveil.publish.request import Request, check_selection, preview_request, read_personal_epsilons
 
     # Whatever can be refused is refused before a long import.
+    if by is None:
+        refuse_without("--by", {"--public-groups": public_groups, "--smallest": smallest != 0})
+    if effects_path is None:
+        refuse_without("--effects", {"--effects-share": effects_share != EFFECTS_SHARE})
+    else:
+        _refuse_with_effects(
+            {
+                "--epsilons": epsilons is not None,
+                "--rho": rho is not None,
+                "--mechanism": mechanism is not None,
+                "--bound": bound is not None,
+                "--no-repair": not repair,
+                "--sensitivity": sensitivity != "tight",
+                "--equal-votes": equal_votes,
+                "--robust": robust != 0,
+                "--design": design is not None,
+                "--experiment-seed": experiment_seed is not None,
+            }
+        )
     protected = find_paradigm(paradigm)
     level = _level(epsilon, epsilons, rho, ledger)
     account = None if ledger is None else Ledger.open(ledger)
@@ -214,6 +235,15 @@ def release(
         _tell_if_nobody_is_known(made, account)
 
 
+def _refuse_with_effects(given: Mapping[str, bool]) -> None:
+    """Refuse options that --effects cannot heed."""
+    others = [name for name, is_given in given.items() if is_given]
+    if others:
+        raise CrowdveilError(
+            f"--effects splits one --epsilon, for the recommended mechanism as it is: leave out {', '.join(others)}"
+        )
+
+
 def _release_together(
     source: BallotSource,
     request: Request,
@@ -228,8 +258,7 @@ def _release_together(
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.publish.effects import preview_together, publish_together
 
-    if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
-        raise CrowdveilError("--effects splits one --epsilon, for the recommended mechanism: leave out the others")
+    assert isinstance(request.epsilon, Epsilon)  # checked before
     asked = preview_together(
         source,
         request.paradigm,
