@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 from crowdveil.estimation import clipped_ballots
-from crowdveil.estimation.ballot_fit import fit_ballots, fit_whole
+from crowdveil.estimation.ballot_fit import fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.disagreement import reach
@@ -131,11 +131,16 @@ def test_of_means_of_zero_nothing_follows_whatever_the_length(ballots):
     assert fit_ballots(ballots, np.zeros(9), np.eye(9), 3.0, 1e-9).mean == pytest.approx(np.zeros(9), abs=1e-4)
 
 
+def test_the_gain_of_whole_ballots_is_that_of_a_fit_to_an_indifferent_crowd(ballots):
+    fit = fit_ballots(ballots, np.zeros(9), np.eye(9) * 0.1, ballots.whole_told, 1e-9)
+    assert gain_of_whole(ballots, np.eye(9) * 0.1) == pytest.approx(fit.gain, rel=1e-3, abs=1e-3)
+
+
 @pytest.mark.usefixtures("few_crowds_here")
 def test_studies_of_one_dilemma_and_of_many_have_ballots():
     from crowdveil.study.bundled import synthetic_study
 
     for dilemmas in (1, 100):
         whole = ClippedBallots(synthetic_study(3, dilemmas), 0.1)
-        fit = fit_whole(whole, np.array([0.3, 0.0, 0.0]), np.eye(3) * 1e-4)
+        fit = fit_ballots(whole, np.array([0.3, 0.0, 0.0]), np.eye(3) * 1e-4, whole.whole_told, 1e-9)
         assert fit.center[0] > 5 * np.abs(fit.center[1:]).max()

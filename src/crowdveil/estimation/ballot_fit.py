@@ -34,8 +34,8 @@ _PARTS = 4
 BALLOT_TAUS = tuple(part * DISAGREEMENT for part in (1.0, 0.5, 2.0, 4.0))
 """Equally probable disagreements tau, the usual one first."""
 _STEPS = 400
-_KNOWN = 1e-9
-"""Variance assigned to a known quantity."""
+_LEAST = 1e-9
+"""Smallest squared length of a center by which gaps are divided."""
 _ROUNDS, _MORE_ROUNDS = 30, 2
 _SETTLED = 1e-3
 _NEGLIGIBLE = 0.01
@@ -110,13 +110,16 @@ def fit_ballots(
 
 def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Split gaps (rows) into multiples of the center, which change its size, and the remainders."""
-    parts = gaps @ center / max(float(center @ center), _KNOWN)
+    parts = gaps @ center / max(float(center @ center), _LEAST)
     return parts, gaps - np.outer(parts, center)
 
 
-def fit_whole(ballots: ClippedBallots, observed: FloatArray, covariance: FloatArray) -> BallotFit:
-    """Fit clipped means of ballots that are known to be whole."""
-    return fit_ballots(ballots, observed, covariance, ballots.whole_told, _KNOWN)
+def gain_of_whole(ballots: ClippedBallots, covariance: FloatArray) -> FloatArray:
+    """Return ``BallotFit.gain`` for an indifferent crowd whose ballots are known to be whole."""
+    indifferent = np.zeros(ballots.directions)
+    observations = _Observations(ballots, indifferent, np.asarray(np.linalg.inv(covariance), np.float64))
+    lines = [observations.fit(ballots.whole_told, tau, indifferent, _MORE_ROUNDS) for tau in BALLOT_TAUS]
+    return np.asarray(np.mean([line.gain for line in lines], axis=0), np.float64)
 
 
 def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
-from crowdveil.estimation.ballot_fit import fit_whole
+from crowdveil.estimation.ballot_fit import gain_of_whole
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
@@ -198,7 +198,7 @@ class GroupBits:
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(loss) * math.tanh(loss.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))
-        return carried_coins(design, fit_whole(whole_ballots(settings.study), np.zeros(k), errors), errors)
+        return carried_coins(design, gain_of_whole(whole_ballots(settings.study), errors), errors)
 
 
 def _mean(plus: float, minus: float, reports: float, share: float, gain: float) -> tuple[float, float]:

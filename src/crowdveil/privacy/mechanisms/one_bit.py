@@ -14,7 +14,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, fit_whole
+from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, public_design
@@ -214,8 +214,7 @@ class OneBit:
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
         errors = np.eye(k) / told
-        fit = fit_whole(whole_ballots(settings.study), np.zeros(k), errors)
-        return carried_coins(design, fit, errors)
+        return carried_coins(design, gain_of_whole(whole_ballots(settings.study), errors), errors)
 
     def expected_errors(
         self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
@@ -345,7 +344,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     length = float(np.linalg.norm(fit.center))
     return Estimate(
         design.basis @ fit.mean,
-        carried_coins(design, fit, errors),
+        carried_coins(design, fit.gain, errors),
         {"bits_per_report": means.sizes, "of": design.directions},
         uncertainty_along(
             design,
@@ -376,7 +375,7 @@ def _aside(fit: BallotFit) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(np.diag(across @ fit.stretch @ across), 0.0)), np.float64)
 
 
-def carried_coins(design: Design, fit: BallotFit, errors: FloatArray) -> CoinSum:
+def carried_coins(design: Design, gain: FloatArray, errors: FloatArray) -> CoinSum:
     """Propagate the variances of the flips from the clipped means to the features."""
-    carried = design.basis @ fit.gain
+    carried = design.basis @ gain
     return CoinSum(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))
