@@ -117,6 +117,7 @@ def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pyte
         (GOOD.replace(b"chosen", b"picked"), "lacks the columns chosen$"),
         (GOOD.replace(b"extra", b"voter"), "more than one column voter"),
         (GOOD + b'"cy,left,1\n' + GOOD, "row 3 opens a quote"),
+        (GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50 + b'"eve,left,1\n', "line 4 opens a quote that line 55 closes"),
         (b"x" * 200_000 + b"\n1\n", "no readable header"),
     ],
 )
@@ -133,6 +134,19 @@ def test_a_quote_that_is_never_closed_is_refused_in_a_long_file_too(
     monkeypatch.setattr(table_file, "_BLOCK_BYTES", 64)
     with pytest.raises(CrowdveilError, match="opens a quote and does not close it"):
         read(written(tmp_path, GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_quotes_are_understood_wherever_a_block_ends(size: int, end: str) -> None:
+    good = '"x\ny",1\n"p""q",2\n"a,""b""",3\n"a" b,4\nc "d,5\n"""",6\n"",7\n"\n""\n""",8\n'.replace("\n", end)
+    quotes = table_file._Quotes(Path("file"))
+    for start in range(0, len(good), size):
+        quotes.check(good[start : start + size])
+    for letter in f'"cy,1{end}dee,2{end}"':
+        quotes.check(letter)
+    with pytest.raises(CrowdveilError, match="line 12 opens a quote that line 14 closes inside a cell"):
+        quotes.check("eve,3")
 
 
 def test_a_directory_or_nothing_is_no_table(tmp_path: Path) -> None:

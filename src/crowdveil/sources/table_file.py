@@ -146,9 +146,16 @@ class TableFile:
     def _csv(self) -> Iterator[pa.RecordBatch]:
         # Bytes that are not UTF-8 are escaped, so that one bad name does not make the file unreadable.
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        quotes = _Quotes(self.path)
+
+        def read(block: pa.Buffer) -> bytes:
+            text = decoder.decode(bytes(block))
+            quotes.check(text)
+            return text.encode()
+
         with self._stream() as stream:
             yield from arrow_csv.open_csv(
-                pa.TransformInputStream(stream, lambda block: decoder.decode(bytes(block)).encode()),
+                pa.TransformInputStream(stream, read),
                 # Without threads the reader knows the number of a ragged row. Conversion is no faster with them.
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._set_aside),
@@ -174,6 +181,48 @@ class TableFile:
         if "out of sync" in message or "straddl" in message:
             return f"a row after row {self.rows} opens a quote and does not close it, or is longer than 16 MB"
         return message
+
+
+class _Quotes:
+    """A look at the quotes of a text that comes in blocks.
+
+    Two quotes that were never meant as a pair swallow the rows between them into one cell. Unless the second happens to
+    end a cell, other text follows it there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._before = ","
+        """The end of the text so far: a quoted cell that is not complete, and the character before it."""
+        self._passed = {"\n": 0, "\r": 0}
+        """Line ends before that."""
+
+    def check(self, block: str) -> None:
+        """Look at the next block, and refuse a quoted cell of several lines that other text follows."""
+        text = self._before + block
+        end = len(text) - 1
+        for cell in _QUOTED.finditer(text) if '"' in text else ():
+            if cell.end() == len(text):
+                end = cell.start() - 1
+                break
+            if text[cell.end()] not in ",\r\n" and ("\n" in cell[0] or "\r" in cell[0]):
+                first, last = self._line(text[: cell.start()]), self._line(text[: cell.end()])
+                raise CrowdveilError(
+                    f"{self._path} cannot be read: line {first} opens a quote that line {last} closes inside a cell, "
+                    "which makes one row of all between them; repair or delete these lines"
+                )
+        if len(text) - end > _BLOCK_BYTES:
+            end = len(text) - 1  # the reader refuses so long a cell
+        self._passed = {mark: count + text[:end].count(mark) for mark, count in self._passed.items()}
+        self._before = text[end:]
+
+    def _line(self, text: str) -> int:
+        """Return the number of the line in which this text after what has passed ends."""
+        ends = {mark: count + text.count(mark) for mark, count in self._passed.items()}
+        return 1 + (ends["\n"] or ends["\r"])
+
+
+_QUOTED = re.compile(r'(?<=[,\r\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 def as_text(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
