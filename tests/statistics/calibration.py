@@ -78,7 +78,7 @@ def supposed(mechanism: str, records: int) -> tuple[str, Callable[[int], Ballots
         rest = rng.normal(0.0, rest_deviation(left_out), left_out)
         return Population(study, gamma, tau, rest).crowd(2000, records, rng)
 
-    return f"of the prior, {records} each", crowd
+    return f"of the prior of {mechanism}, {records} each", crowd
 
 
 def calibration(
