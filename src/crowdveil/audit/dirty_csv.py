@@ -80,7 +80,8 @@ def import_in_silence(path: Path) -> ImportOutcome:
 def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
     """Read a text with the csv module; None stands for a row that ends inside a quoted cell.
 
-    If a row of several lines does not have as many cells as the header, or is too long, only its first line is the row.
+    If a row of several lines does not have as many cells as the header, is too long, or has other text behind a quoted
+    cell of several lines, only its first line is the row.
     """
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     at = 0
@@ -89,7 +90,8 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
         reader = csv.reader(lines[at:])
         cells = next(reader)
         row = "".join(lines[at : at + reader.line_num])
-        if reader.line_num > 1 and (len(cells) != (columns or len(cells)) or _is_open(row) or _size(row) >= longest):
+        apart = len(cells) != (columns or len(cells)) or _is_open(row) or _is_mispaired(row) or _size(row) >= longest
+        if reader.line_num > 1 and apart:
             cells = []
             row = lines[at]
             at += 1
@@ -98,6 +100,12 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
         if row.strip("\r\n"):
             columns = columns or len(cells)
             yield None if _is_open(row) else cells
+
+
+def _is_mispaired(row: str) -> bool:
+    """Whether other text follows a quoted cell of several lines."""
+    cells = re.finditer(r'(?<![^,\r\n])"((?:[^"]|"")*)"([^,\r\n]?)', row)
+    return any(re.search(r"[\r\n]", cell[1]) and cell[2] for cell in cells)
 
 
 def apply_rules(rows: Iterable[list[str] | None]) -> ImportOutcome:

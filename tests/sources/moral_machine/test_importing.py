@@ -298,6 +298,15 @@ def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
     assert imported.refused_rows.filter(pl.col("refused row") == 3)["refused text"].item() == lines[2]
 
 
+def test_two_quotes_that_are_no_pair_cost_their_lines_only(tmp_path: Path) -> None:
+    header, *lines = as_csv([row(f"d{k // 2}", "ann", k % 2, {"Man": 1}) for k in range(12)]).splitlines()
+    lines[2], lines[8] = '"' + lines[2], '"' + lines[8]
+    (tmp_path / "answers.csv").write_text("\n".join([header, *lines]))
+    report = load_moral_machine(tmp_path / "answers.csv").report
+    assert report.refused == {RowDefect.RAGGED: 2, RowDefect.UNPAIRED: 2}
+    assert (report.rows, report.records) == (12, 4)
+
+
 @pytest.mark.usefixtures("cut_small")
 def test_a_line_without_end_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text(as_csv([]) + "x" * 2000)

@@ -5,8 +5,8 @@ without .0) within their bounds. Any other row may still be good, and is left to
 writing. So this reader does not judge what is wrong with a row.
 
 A row is a line, unless a quoted cell contains line breaks. A row of several lines must have as many cells as there are
-columns. If it does not, its quote was never meant to be closed there, and it costs only its own line, not those after
-it.
+columns, and its quotes must end where cells do. Otherwise its quote was never meant to be closed there, and it costs
+only its own line, not those after it.
 """
 
 from __future__ import annotations
@@ -146,11 +146,17 @@ def _scan(
     return row, odd_rows
 
 
+@inlined
+def _ends_cell(byte: int) -> bool:
+    return byte in (_COMMA, _NEWLINE, _RETURN)
+
+
 @compiled
 def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int, bool]:
     """Return where the row that begins at a byte ends, and whether it is open: it continues after ``size`` bytes.
 
-    If a row is open, or has several lines but not as many cells as there are columns, it ends with its first line.
+    If a row is open, or has several lines but not as many cells as there are columns, it ends with its first line. So
+    does one in which other text follows a quoted cell of several lines: its quotes were not meant as a pair.
     """
     at = start
     cells = 1
@@ -159,10 +165,14 @@ def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int,
     while at < size and block[at] != _NEWLINE and block[at] != _RETURN:
         if beginning and block[at] == _QUOTE:
             at += 1
+            broken = False
             while at < size and not (block[at] == _QUOTE and block[at + 1] != _QUOTE):
-                if first_end < 0 and (block[at] == _NEWLINE or block[at] == _RETURN):
-                    first_end = at
+                if block[at] == _NEWLINE or block[at] == _RETURN:
+                    broken = True
+                    first_end = at if first_end < 0 else first_end
                 at += 2 if block[at] == _QUOTE else 1
+            if broken and at + 1 < size and not _ends_cell(block[at + 1]):
+                return first_end, False
             beginning = False
         else:
             beginning = block[at] == _COMMA
