@@ -108,3 +108,10 @@ def test_decide_refuses_effects_in_one_line(folder, made):
 )
 def test_wrong_calls_get_one_line(folder, given, said):
     refused(crowdveil("effects", folder / "crowd.parquet", *given), said)
+
+
+def test_effects_that_an_experiment_implies_are_allowed_by_name(folder):
+    experiment = ("--paradigm", "rlcp", "--epsilon", "1", "--experiment-seed", "1", "--out", folder / "r.json")
+    answer("release", folder / "crowd.parquet", *experiment)
+    refused(crowdveil("effects", folder / "r.json"), "allow it by name with --allow-experiment")
+    assert answer("effects", folder / "r.json", "--allow-experiment")["implied"]

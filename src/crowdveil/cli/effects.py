@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdveil.cli.decide import AllowExperiment
 from crowdveil.cli.inputs import (
     ChargedLedger,
     DryRun,
@@ -63,6 +64,7 @@ def effects(
     one_record_each: OneRecordEach = False,
     public_selection: PublicSelection = None,
     experiment_seed: ExperimentSeed = None,
+    allow_experiment: AllowExperiment = False,
     engine: EngineName = "local",
     master: Master = None,
     as_json: AsJson = False,
@@ -98,7 +100,7 @@ def effects(
         check_picture(plot)
     if ballots.suffix == ".json":
         given = {"paradigm": paradigm, "epsilon": epsilon, "by": by, "ledger": ledger, "out": out_path}
-        _show_implied(ballots, given, table, plot, as_json)
+        _show_implied(ballots, given, table, plot, allow_experiment=allow_experiment, as_json=as_json)
         return
     if exact:
         _refuse_with_exact(paradigm=paradigm, epsilon=epsilon, ledger=ledger, out=out_path, table=table)
@@ -154,7 +156,13 @@ def effects(
 
 
 def _show_implied(
-    path: Path, given: Mapping[str, object], table: Path | None, plot: Path | None, as_json: bool
+    path: Path,
+    given: Mapping[str, object],
+    table: Path | None,
+    plot: Path | None,
+    *,
+    allow_experiment: bool,
+    as_json: bool,
 ) -> None:
     """Show the effects that a release of preferences implies."""
     from crowdveil.publish.implied_effects import implied_effects
@@ -163,7 +171,7 @@ def _show_implied(
     for name, value in given.items():
         if value is not None:
             raise CrowdveilError(f"{path} is a release: its effects are there already, so leave out --{name}")
-    found = implied_effects(read_release(path))
+    found = implied_effects(read_release(path, allow_experiment=allow_experiment))
     if table is not None:
         found.write_table(table)
     if plot is not None:
