@@ -136,6 +136,15 @@ def test_a_quote_that_is_never_closed_is_refused_in_a_long_file_too(
         read(written(tmp_path, GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50))
 
 
+@pytest.mark.parametrize("size", range(64, 80))
+def test_a_block_may_end_inside_a_quoted_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", size)
+    rows = "".join(f'"v{k}\nof two",left,"so\nit, went"\n' for k in range(40))
+    found, table = read(written(tmp_path, b"voter,chosen,extra\n" + rows.encode()))
+    assert found == [(f"v{k}\nof two", "left") for k in range(40)]
+    assert table.rows == 40
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_quotes_are_understood_wherever_a_block_ends(size: int, end: str) -> None:

@@ -158,7 +158,7 @@ class TableFile:
                 pa.TransformInputStream(stream, read),
                 # Without threads the reader knows the number of a ragged row. Conversion is no faster with them.
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._set_aside),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._set_aside),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=self.wanted,
                     column_types={column: pa.string() for column in self.wanted},
