@@ -152,6 +152,8 @@ def test_dilemmas_that_are_none(folder):
     refused(crowdveil("decide", made, "nowhere.json"), "nowhere.json")
     refused(crowdveil("decide", made, "[1, 2"), "not JSON")
     refused(crowdveil("decide", made, "[]"), "two or more")
+    refused(crowdveil("decide", made, '{"a": {"x1": 1}, "b": {}, "a": {"x1": 2}}'), "'a' is there twice")
+    refused(crowdveil("decide", made, '[{"x1": 1, "x1": 2}, {}]'), "'x1' is there twice")
     refused(crowdveil("decide", made, '[{"features": {"x9": 1}}, {"features": {}}]'), "x1")
     refused(crowdveil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
     refused(crowdveil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")

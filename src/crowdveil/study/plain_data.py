@@ -16,13 +16,28 @@ def canonical_json(data: Any) -> str:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read JSON. Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``."""
+    """Read JSON. Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``.
+
+    So is an object that has a key twice: one of the two would be lost.
+    """
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        return json.loads(text, object_pairs_hook=_without_doubles)
+    except (json.JSONDecodeError, UnicodeDecodeError, _DoubledKeyError):
         raise
     except (ValueError, RecursionError) as error:
         raise _too_much(error) from None
+
+
+class _DoubledKeyError(ValueError):
+    """A key that an object has twice."""
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DoubledKeyError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice in one object")
+    return found
 
 
 def parse_toml(text: str) -> dict[str, Any]:
