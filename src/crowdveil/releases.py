@@ -113,7 +113,7 @@ def publication_from_dict(
     if not published.exact and not allow_experiment:
         raise CrowdveilError(
             "it was made with floating-point noise, which protects nobody: it is for experiments only "
-            "(allow it by name with --allow-experiment)"
+            "(to look at one, commands have --allow-experiment, and Python allow_experiment=True)"
         )
     return published
 

@@ -113,5 +113,5 @@ def test_wrong_calls_get_one_line(folder, given, said):
 def test_effects_that_an_experiment_implies_are_allowed_by_name(folder):
     experiment = ("--paradigm", "rlcp", "--epsilon", "1", "--experiment-seed", "1", "--out", folder / "r.json")
     answer("release", folder / "crowd.parquet", *experiment)
-    refused(crowdveil("effects", folder / "r.json"), "allow it by name with --allow-experiment")
+    refused(crowdveil("effects", folder / "r.json"), "commands have --allow-experiment")
     assert answer("effects", folder / "r.json", "--allow-experiment")["implied"]
