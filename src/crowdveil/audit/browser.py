@@ -89,21 +89,17 @@ class Visitor:
         self._wait_until_shown()
 
     def leave(self) -> None:
-        """Leave for something of the site that runs no code, and clear everything that the browser stored."""
+        """Leave for a page of the site that runs no code, and clear everything that the browser stored."""
         for page in self.page.context.pages:
             if page is not self.page:
                 page.close()
         self.page.unroute_all()
         self.page.context.set_offline(False)
-        self.rest()
+        self.page.route("**/still", lambda route: route.fulfill(body=STILL, content_type="text/html"), times=1)
+        self.page.goto(urljoin(self.page.url, "/still"))
         self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
         self.requests = []
         self.complaints = []
-
-    def rest(self) -> None:
-        """Go to a page that a route makes up, whatever the server would send."""
-        self.page.route("**/still", lambda route: route.fulfill(body=STILL, content_type="text/html"), times=1)
-        self.page.goto(urljoin(self.page.url, "/still"))
 
     def _wait_until_shown(self) -> None:
         self.page.locator("main:not([aria-busy])").wait_for()

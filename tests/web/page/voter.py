@@ -1,7 +1,5 @@
 """Somebody who takes part, with all that a person can do on the page."""
 
-from urllib.parse import urljoin
-
 from crowdveil.audit.browser import Visitor
 
 
@@ -12,10 +10,6 @@ class Voter(Visitor):
     def step(self):
         """Where the voter is, as the browser remembers it."""
         return self.memory()["step"]
-
-    def rest(self):
-        """Go to a picture. While there are routes, a browser has no cache, and a visit costs a fifth more."""
-        self.page.goto(urljoin(self.page.url, "/web/icon.svg"))
 
     def choose_level(self, epsilon_micro):
         """Choose a level of protection."""
