@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("audit")
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.mistake or attack.name)
 def test_ours_holds_and_every_mistake_is_caught(attack, monkeypatch):
-    monkeypatch.setattr(attacks, "HISTORIES", 5)
+    monkeypatch.setattr(attacks, "HISTORIES", 10)
     monkeypatch.setattr(attacks, "FILES", 30)
     test = attack.run(1)
     assert test.passed, test.findings
