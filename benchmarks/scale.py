@@ -87,6 +87,14 @@ def grow(name: str, crowds: dict[float, tuple[Study, int]], folder: Path) -> Poi
     return points
 
 
+def _short(number: int) -> str:
+    """Write 4,000,000 as 4M: ticks stand side by side."""
+    for size, letter in ((10**6, "M"), (10**3, "k")):
+        if number >= size and number % size == 0:
+            return f"{number // size}{letter}"
+    return str(number)
+
+
 def draw(series: dict[str, Points]) -> None:
     figure = Figure(figsize=(11, 5.6), layout="constrained")
     places = figure.subplots(2, len(series), sharex="col", sharey="row")
@@ -96,7 +104,7 @@ def draw(series: dict[str, Points]) -> None:
                 heights = [of[title][part] / (1, 1e9)[part] for of in points.values()]
                 axes.plot(list(points), heights, marker="o", markersize=4, color=colour, label=title)
             axes.set(xscale="log", yscale=("log", "linear")[part])
-            axes.set_xticks(list(points), [f"{number:,}" for number in points])
+            axes.set_xticks(list(points), [_short(number) for number in points])
             axes.minorticks_off()
             axes.grid(color="#e4e4e4", linewidth=0.7)
             axes.spines[["top", "right"]].set_visible(False)
