@@ -68,6 +68,25 @@ def test_a_ledger_at_rest_is_one_file_and_its_key(ledger: Ledger) -> None:
     assert key_path(ledger.path).read_bytes().strip() not in ledger.path.read_bytes()
 
 
+@pytest.mark.parametrize(("set_by_owner", "expected"), [(None, 0o600), (0o640, 0o640)])
+def test_a_ledger_is_readable_by_its_owner_alone_unless_the_owner_says_otherwise(
+    tmp_path: Path, set_by_owner: int | None, expected: int
+) -> None:
+    usual = os.umask(0)
+    try:
+        ledger = Ledger.create(tmp_path / "budget.ledger", Amount(3 * EPSILON))
+        if set_by_owner is not None:
+            ledger.path.chmod(set_by_owner)
+        with ledger_file.transaction(ledger.path, writes=True) as book:
+            book.execute("INSERT INTO budget_raise VALUES (1, 3000000, 4000000, 'why', 'now')")
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        post(Ledger.open(ledger.path), DATASET, 1, Unit.VOTER, 5, "x")
+    finally:
+        os.umask(usual)
+    assert modes == {"budget.ledger": expected, "budget.ledger-journal": expected, "budget.ledger.key": 0o600}
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == expected
+
+
 @pytest.mark.parametrize("name", ["a b.ledger", "50%.ledger", "what?.ledger", "no#1.ledger", "välj.ledger"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     post(Ledger.create(tmp_path / name, Amount(EPSILON)), DATASET, 1, Unit.VOTER, 5, "x")

@@ -105,11 +105,12 @@ def now() -> str:
 def create(path: Path, budget: Amount, delta: float | None) -> None:
     """Create a ledger. It is complete and on disk when this returns; an existing file is never overwritten.
 
-    With ``delta`` it is a zCDP ledger, whose budget is a rho.
+    Only its owner can read it, as it tells who was charged what; SQLite's journal gets the mode of the ledger. With
+    ``delta`` it is a zCDP ledger, whose budget is a rho.
     """
     try:
         # O_EXCL: if several processes create the same ledger, exactly one succeeds.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         raise CrowdveilError(f"{path} already exists: use it as it is, or choose another path") from None
     except OSError as error:
