@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -121,6 +123,19 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     for _ in range(2):  # and is one when it is opened again
         with open_store(f"sqlite:///{tmp_path / 'new ü#1.sqlite'}") as store:
             assert store.polls.all() == []
+
+
+def test_a_new_sqlite_file_is_readable_by_its_owner_alone_and_another_keeps_its_mode(tmp_path: Path) -> None:
+    usual = os.umask(0)
+    try:
+        (tmp_path / "shared.sqlite").touch(0o640)
+        for name in ("new.sqlite", "shared.sqlite"):
+            with open_store(f"sqlite:///{tmp_path / name}"):
+                modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob(f"{name}*")}
+            expected = 0o600 if name == "new.sqlite" else 0o640
+            assert modes == dict.fromkeys([name, f"{name}-wal", f"{name}-shm"], expected) | {f"{name}.lock": 0o600}
+    finally:
+        os.umask(usual)
 
 
 def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:

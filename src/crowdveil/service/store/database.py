@@ -14,7 +14,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -194,10 +194,21 @@ def open_database(address: str, migrations: Path) -> Iterator[Database]:
     database = connect(address)
     try:
         with _alone(database):
+            _create_for_owner(database)
             _migrate(database, migrations)
             yield database
     finally:
         database.close()
+
+
+def _create_for_owner(database: Database) -> None:
+    """Create an SQLite file that is not there yet, readable only by its owner: it may come to hold exact answers.
+
+    SQLite gives its log the mode of the database. A file that is there keeps the mode that its owner gave it.
+    """
+    if database.is_sqlite:
+        with suppress(OSError):  # It is there, or whoever opens it next says why it cannot be.
+            os.close(os.open(str(database.engine.url.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _migrate(database: Database, migrations: Path) -> None:
