@@ -94,6 +94,18 @@ def test_an_unknown_poll(client: TestClient) -> None:
         assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-poll")
 
 
+@pytest.mark.parametrize("typed", ["/host", "/p/a", "/p/a?lang=de", "/r/a", "/r/a?lang=de", "/r/a/0123", "/r/%3Fx"])
+def test_an_address_without_its_slash_leads_to_the_page(client: TestClient, typed: str) -> None:
+    went = client.get(typed, follow_redirects=False)
+    path, ask, query = typed.partition("?")
+    assert (went.status_code, went.headers["location"]) == (307, f"{path}/{ask}{query}")
+
+
+def test_a_host_who_types_the_address_without_its_slash_can_sign_in(client: TestClient) -> None:
+    arrived = client.get("/host")
+    assert (arrived.status_code, arrived.url.path) == (200, "/host/sign-in")
+
+
 def test_the_front_door(client: TestClient, service: Service) -> None:
     assert "no poll yet" in client.get("/").text
     service.store.polls.add(poll("a"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from crowdveil.service.host import data, editor, hosts, overview, releases
@@ -83,4 +85,9 @@ def host_routes(service: Service) -> APIRouter:
     settings = service.settings
     pages = HostPages(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
     routes = [Route(PLACE + page.path, respond_with(pages, page), methods=[page.method]) for page in PAGES]
-    return APIRouter(routes=[*routes, static_route(f"{PLACE}/static", _STATIC)])
+    return APIRouter(routes=[Route(PLACE, _with_slash), *routes, static_route(f"{PLACE}/static", _STATIC)])
+
+
+def _with_slash(_: Request) -> Response:
+    """Redirect who types the address without its slash to the host's first page."""
+    return RedirectResponse(f"{PLACE}/", 307)

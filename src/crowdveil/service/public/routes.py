@@ -80,9 +80,9 @@ def public_routes(service: Service) -> APIRouter:
         return _show(service, request, words, "front.html", offered=INTERFACE_LANGUAGES, cards=cards)
 
     @routes.get(PLACE + "/{poll}", response_model=None)
-    def without_slash(poll: str) -> Response:
+    def without_slash(request: Request, poll: str) -> Response:
         """Redirect to the poll's result."""
-        return RedirectResponse(f"{PLACE}/{quote(poll, safe='')}/", 307)
+        return _with_slash(request, PLACE, poll)
 
     @routes.get(PLACE + "/{poll}/", response_model=None)
     def poll_result(request: Request, poll: str) -> Response:
@@ -93,6 +93,11 @@ def public_routes(service: Service) -> APIRouter:
         current = status.current_release
         stored = None if current is None else service.store.releases.get(current)
         return _result_page(service, request, status, stored)
+
+    @routes.get(PLACE + "/{poll}/{release}", response_model=None)
+    def release_without_slash(request: Request, poll: str, release: str) -> Response:
+        """Redirect to the release."""
+        return _with_slash(request, PLACE, poll, release)
 
     @routes.get(PLACE + "/{poll}/{release}/", response_model=None)
     def release_result(request: Request, poll: str, release: str) -> Response:
@@ -122,6 +127,14 @@ def _find(service: Service, poll: str, release: str) -> tuple[PollStatus, Stored
     status = service.store.polls.get(poll)
     stored = service.store.releases.get(release)
     return None if status is None or stored is None or stored.poll != poll else (status, stored)
+
+
+def _with_slash(request: Request, place: str, *names: str) -> Response:
+    """Redirect to an address that ends in a slash, with what was asked for after the ?, such as a language."""
+    query = request.url.query
+    return RedirectResponse(
+        "/".join([place, *(quote(name, safe="") for name in names), f"?{query}" if query else ""]), 307
+    )
 
 
 def _words(request: Request, offered: tuple[str, ...]) -> PageWords:
@@ -263,9 +276,9 @@ def add_pages(app: FastAPI, service: Service) -> None:
     without_poll = page.html()
 
     @routes.get("/p/{poll}", response_model=None)
-    def without_slash(poll: str) -> Response:
+    def without_slash(request: Request, poll: str) -> Response:
         """Redirect to the page's own address, because it refers to its modules by relative paths."""
-        return RedirectResponse(f"/p/{quote(poll, safe='')}/", 307)
+        return _with_slash(request, "/p", poll)
 
     @routes.get("/p/{poll}/", response_model=None)
     def page_of(poll: str, request: Request) -> Response:
