@@ -245,6 +245,25 @@ def test_a_factor_of_which_the_noise_leaves_nothing_is_not_known(tmp_path):
     assert page.read_text(encoding="utf-8").count('<td role="cell" class="number">not known</td>') == 1
 
 
+def test_a_feature_that_the_study_never_varies_is_not_known(tmp_path):
+    one_axis = replace(UNKNOWN, basis=np.array([[1.0], [0.0]]), rest=np.array([[0.1], [0.0]]))
+    made = example(parameter=np.array([0.25, 0.0]), unknown=one_axis)
+    assert made.features_known.tolist() == [True, False]
+    assert made.error_bars[0] > 0
+    written = made.as_dict()
+    assert written["error_bars"] == {"x1": made.error_bars[0], "x2": None}
+    assert written["intervals"] == {"x1": made.intervals[0].tolist(), "x2": None}
+    table = made.to_polars()
+    assert table.select("error_bar", "low", "high").row(1) == (None, None, None)
+    assert table["error_bar"].to_list()[0] == made.error_bars[0]
+    assert "0.000</td><td>not known</td>" in made._repr_html_()
+    labels = [label.get_text() for label in made.plot().axes[0].get_yticklabels()]
+    assert labels == [f"{made.study.features[1].label} (not known)", made.study.features[0].label]
+    made.save(tmp_path / "r.json")
+    assert read_release(tmp_path / "r.json").as_dict() == written
+    assert example().features_known.all(), "noise was added to every coordinate of a society"
+
+
 def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
     made = example()
     assert "\n" not in repr(made)

@@ -225,6 +225,16 @@ class Release(Publication):
         return None if said is None else RelayedPromise.from_dict(said)
 
     @cached_property
+    def features_known(self) -> BoolArray:
+        """Whether anything is known about each feature: not if the study's dilemmas never differ in it.
+
+        Then its coordinate, its error bar and its interval are zero, and say nothing.
+        """
+        if self.unknown is None:
+            return np.ones(len(self.parameter), bool)
+        return np.asarray(self.unknown.basis.any(axis=1) | self.unknown.rest.any(axis=1))
+
+    @cached_property
     def error_bars(self) -> FloatArray:
         """The largest error of each coordinate at 95 % confidence (for a society: the error from noise alone)."""
         if self.unknown is None:
@@ -283,8 +293,8 @@ class Release(Publication):
             "study": self.study.as_dict(),
             "study_fingerprint": self.study.fingerprint,
             "parameter": dict(zip(self.study.feature_names, self.parameter.tolist(), strict=True)),
-            "error_bars": dict(zip(self.study.feature_names, self.error_bars.tolist(), strict=True)),
-            "intervals": dict(zip(self.study.feature_names, self.intervals.tolist(), strict=True)),
+            "error_bars": dict(zip(self.study.feature_names, self._where_known(self.error_bars), strict=True)),
+            "intervals": dict(zip(self.study.feature_names, self._where_known(self.intervals), strict=True)),
             "factors": [
                 {"name": factor.name, "value": value, "interval": interval, "known": known}
                 for factor, value, interval, known in zip(
@@ -301,6 +311,10 @@ class Release(Publication):
             "noise": self.noise.as_dict(),
         }
 
+    def _where_known(self, values: FloatArray) -> list[Any]:
+        """Return values of the features as plain data, None where nothing is known."""
+        return [value if known else None for value, known in zip(values.tolist(), self.features_known, strict=True)]
+
     def page(self, path: str | PathLike[str]) -> None:
         """Write a readable page about the release: what the crowd prefers, and what voters are promised."""
         from crowdveil.pages.release_page import release_page  # a layer above; the contract lists this exception
@@ -308,7 +322,10 @@ class Release(Publication):
         write_text(path_of(path), release_page([self]))
 
     def to_polars(self) -> pl.DataFrame:
-        """Return one row per feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval."""
+        """Return one row per feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval.
+
+        The last three are null if nothing is known about the feature.
+        """
         import polars as pl
 
         return pl.DataFrame(
@@ -316,9 +333,9 @@ class Release(Publication):
                 "feature": list(self.study.feature_names),
                 "label": [feature.label for feature in self.study.features],
                 "weight": self.parameter,
-                "error_bar": self.error_bars,
-                "low": self.intervals[:, 0],
-                "high": self.intervals[:, 1],
+                "error_bar": self._where_known(self.error_bars),
+                "low": self._where_known(self.intervals[:, 0]),
+                "high": self._where_known(self.intervals[:, 1]),
             }
         )
 
@@ -356,7 +373,7 @@ class Release(Publication):
         from crowdveil.figure import Plot
 
         order = np.argsort(self.parameter, kind="stable")
-        labels = [self.study.features[i].label for i in order]
+        labels = [self.study.features[i].label + ("" if self.features_known[i] else " (not known)") for i in order]
         factors = [] if self.study.factors_are_features else np.argsort(self.factor_values, kind="stable").tolist()
         labels += [f"{self.study.factors[i].title}: {self.study.factors[i].poles[1]}" for i in factors]
         figure = Plot(figsize=(7, 1 + 0.3 * len(labels)), layout="constrained")
@@ -383,9 +400,9 @@ class Release(Publication):
 
     def _repr_html_(self) -> str:
         rows = [
-            (feature.label, weight, f"± {bar:.3f}")
+            (feature.label, weight, "not known" if bar is None else f"± {bar:.3f}")
             for feature, weight, bar in zip(
-                self.study.features, self.parameter.tolist(), self.error_bars.tolist(), strict=True
+                self.study.features, self.parameter.tolist(), self._where_known(self.error_bars), strict=True
             )
         ]
         factors = [

@@ -7,6 +7,8 @@ from tests.program import answer, crowdveil, refused
 from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 PROTECTS_NOBODY = "Exact: these numbers protect nobody."
 
@@ -63,3 +65,24 @@ def test_mistakes_are_told_before_anything_is_computed(made, tmp_path):
     other = tmp_path / "kidney.parquet"
     answer("simulate", "kidney", "--voters", "3", "--out", other)
     refused(crowdveil("evaluate", release, other), "ballots of its own study")
+
+
+def test_the_bar_of_a_feature_that_the_study_never_varies_is_not_known(tmp_path):
+    study = dilemmas_with_a_fixed_feature()
+    write_ballots(tmp_path / "b.parquet", study, simulate_crowd(study, 60, np.random.default_rng(1)), {})
+    order = ("--paradigm", "vlcp", "--epsilon", "1", "--experiment-seed", "1")
+    answer("release", tmp_path / "b.parquet", *order, "--out", tmp_path / "r.json")
+    result = crowdveil("evaluate", tmp_path / "r.json", tmp_path / "b.parquet", "--allow-experiment")
+    assert result.code == 0, result.stderr
+    _, shown = result.stdout.split("Error bars: ")
+    rows = {line.split()[0]: line.split()[2] for line in shown.splitlines()[2:]}
+    assert rows["fixed"] == "not"
+    assert float(rows["patients"]) > 0
+
+
+def dilemmas_with_a_fixed_feature():
+    features = (
+        Feature("patients", "patients", 0, 5, levels=(1, 2, 3), lean=0.4),
+        Feature("fixed", "fixed", 0, 5, levels=(2,)),
+    )
+    return Study("one-level", "One level", "Which?", features, Drawing("independent", 5))

@@ -12,9 +12,11 @@ from crowdveil.pages.feature_estimates import (
     PreferenceSign,
     decimals,
     feature_estimates,
+    finding_sentences,
     one_line,
     signed,
 )
+from crowdveil.pages.release_page import release_page
 from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.releases import Release
@@ -58,6 +60,25 @@ def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Calla
     assert [r.share for r in feature_estimates(society)] == [None] * 5
     shares = [r.share for r in feature_estimates(replace(society, unknown=unknown))]
     assert shares == pytest.approx([NormalDist().cdf(value / np.sqrt(1.1)) for value in values])
+
+
+def test_a_feature_that_the_study_never_varies_is_told_as_not_known(make_release: Callable[..., Release]) -> None:
+    study = load_study("kidney")
+    values = np.array([0.5, 0.4, 0.0, 0.2, -0.1])
+    basis = np.eye(5)
+    basis[2, 2] = 0.0
+    none = np.zeros((5, 5))
+    unknown = Uncertainty(basis, np.zeros((5, 0)), values, none, values, none, np.zeros(5))
+    label = study.features[2].label
+    shown = feature_estimates(make_release(study=study, parameter=values, unknown=unknown))
+    assert [r.label for r in shown if not r.known] == [label]
+    assert {r.label: r.bar_text(2) for r in shown if not r.known} == {label: "not known"}
+    assert all(r.bar_text(2) == "± 0.06" for r in shown if r.known)
+    assert finding_sentences(shown, 2)[-1].startswith(f"Nothing is known about “{label}”")
+    page = release_page([make_release(study=study, parameter=values, unknown=unknown)])
+    assert '<td role="cell" class="number"></td><td role="cell" class="number">not known</td>' in page
+    assert "A cross: not known." in page
+    assert "± 0.000" not in page
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def _print(found: Evaluation) -> None:
         rows.add(f"{point.low:.2f} to {point.high:.2f}", str(point.choices), f"{point.stated:.3f}", str(point.right))
     rows.print()
     _print_factors(found)
-    _print_coverage("factor", [factor.coverage for factor in found.factors], found.factor_coverage)
+    known = found.release.known.tolist()
+    _print_coverage([factor.coverage for factor in found.factors], known, found.factor_coverage)
     if not found.release.study.factors_are_features:
         inside, of = found.feature_coverage
         outside = [feature.title for feature in found.features if feature.inside is False]
@@ -106,14 +107,15 @@ def _print_factors(found: Evaluation) -> None:
     rows.print()
 
 
-def _print_coverage(kind: str, coverage: list[Coverage], counted: tuple[int, int]) -> None:
+def _print_coverage(coverage: list[Coverage], known: list[bool], counted: tuple[int, int]) -> None:
     title = f"\nError bars: {counted[0]} of {counted[1]} contain the exact value"
-    rows = Table(title, kind, "released", "± bar (95 %)", "exact", "± sampling", "", numbers=5)
-    for one in coverage:
+    rows = Table(title, "factor", "released", "± bar (95 %)", "exact", "± sampling", "", numbers=5)
+    for one, told in zip(coverage, known, strict=True):
         exact = "not known" if one.exact is None else f"{one.exact:+.3f}"
         sampling = "" if one.sampling_error is None else f"{one.sampling_error:.3f}"
         where = {True: "inside", False: "outside", None: ""}[one.inside]
-        rows.add(one.title, f"{one.released:+.3f}", f"{one.bar:.3f}", exact, sampling, where)
+        bar = f"{one.bar:.3f}" if told else "not known"
+        rows.add(one.title, f"{one.released:+.3f}", bar, exact, sampling, where)
     rows.print()
 
 

@@ -46,11 +46,17 @@ class FeatureEstimate:
     error_bar: float
     share: float | None = None
     """Share of voters who pick the alternative with one unit more, all else equal; None for a society."""
+    known: bool = True
+    """Whether anything is known about the feature: not if the study's dilemmas never differ in it."""
 
     @property
     def sign(self) -> PreferenceSign:
         """The sign of the value, unless its error bar reaches zero."""
         return PreferenceSign.of(self.value, self.error_bar)
+
+    def bar_text(self, places: int) -> str:
+        """Format the error bar, if anything is known."""
+        return f"± {self.error_bar:.{places}f}" if self.known else "not known"
 
 
 def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:
@@ -59,9 +65,9 @@ def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:
     if release.unknown is not None:
         shares = ndtr(stated_margins(release, np.eye(release.study.dimension))).tolist()
     found = (
-        FeatureEstimate(one_line(feature.label), float(value), float(error_bar), share)
-        for feature, value, error_bar, share in zip(
-            release.study.features, release.parameter, release.error_bars, shares, strict=True
+        FeatureEstimate(one_line(feature.label), float(value), float(error_bar), share, bool(known))
+        for feature, value, error_bar, share, known in zip(
+            release.study.features, release.parameter, release.error_bars, shares, release.features_known, strict=True
         )
     )
     return tuple(sorted(found, key=lambda estimate: -estimate.value))
@@ -164,10 +170,13 @@ def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float =
 def finding_sentences(shown: Sequence[FeatureEstimate], places: int) -> list[str]:
     """Summarise what stands out in a release, and how much of it cannot be told from zero."""
     clear = [r for r in shown if r.sign is not PreferenceSign.UNCLEAR]
+    unasked = ", ".join(f"“{r.label}”" for r in shown if not r.known)
+    never = [f"Nothing is known about {unasked}: the study’s dilemmas never differ in it."] if unasked else []
     if not clear:
         return [
             f"None of the {len(shown)} features can be told from zero: with this many voters and this epsilon, the "
-            "release does not show which of them the crowd heeds."
+            "release does not show which of them the crowd heeds.",
+            *never,
         ]
     sentences = [f"{len(clear)} of {len(shown)} features can be told from zero."]
     liked = [r for r in clear if r.sign is PreferenceSign.MORE][:3]
@@ -176,7 +185,7 @@ def finding_sentences(shown: Sequence[FeatureEstimate], places: int) -> list[str
         sentences.append(f"What speaks most for an alternative: {_listed(liked, places)}.")
     if disliked:
         sentences.append(f"What speaks most against one: {_listed(disliked, places)}.")
-    return sentences
+    return [*sentences, *never]
 
 
 def _listed(shown: Sequence[FeatureEstimate], places: int) -> str:

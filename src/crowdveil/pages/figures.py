@@ -119,7 +119,13 @@ def _axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
 
 
 def _draw_estimate(axes: Axes, y: float, estimate: FeatureEstimate) -> None:
-    """Draw one bar; one that reaches zero is thin, grey and hollow, so that it differs by more than its colour."""
+    """Draw one bar; one that reaches zero is thin, grey and hollow, so that it differs by more than its colour.
+
+    A feature of which nothing is known is a cross.
+    """
+    if not estimate.known:
+        axes.plot([estimate.value], [y], "x", markersize=6, markeredgecolor=MUTED, markeredgewidth=1.2, zorder=3)
+        return
     colour = _SIGN_COLOURS[estimate.sign]
     unclear = estimate.sign is PreferenceSign.UNCLEAR
     ends = [estimate.value - estimate.error_bar, estimate.value + estimate.error_bar]

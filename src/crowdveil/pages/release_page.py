@@ -143,7 +143,9 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
         f"Typical {ERROR_BAR:.0%} error bar",
         *(["Decision"] if decided else []),
     ]
-    typical = [float(np.median([estimate.error_bar for estimate in one.feature_estimates])) for one in shown]
+    typical = [
+        float(np.median([each.error_bar for each in one.feature_estimates if each.known] or [0.0])) for one in shown
+    ]
     rows = []
     for one, error_bar in zip(shown, typical, strict=True):
         guarantee = one.release.guarantee

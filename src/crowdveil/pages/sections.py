@@ -94,6 +94,7 @@ def picture_section(view: ReleaseView, level: int) -> str:
         if len(estimates) > MOST_ROWS
         else ""
     )
+    crosses = "" if all(estimate.known for estimate in estimates) else " A cross: not known."
     bars = error_bar_sentence(view.release, len(estimates))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
@@ -105,7 +106,7 @@ from it.</p>
 <div class="beside">
 <figure>
 {plots}
-<figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars. {text(bars + left_out)}</figcaption>
+<figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars.{crosses} {text(bars + left_out)}</figcaption>
 </figure>
 {_table(estimates, places)}
 </div>
@@ -191,7 +192,7 @@ def _table(shown: tuple[FeatureEstimate, ...], places: int) -> str:
 
 
 def _cells(estimate: FeatureEstimate, places: int) -> list[str]:
-    cells = [signed(estimate.value, places), f"± {estimate.error_bar:.{places}f}"]
+    cells = [signed(estimate.value, places) if estimate.known else "", estimate.bar_text(places)]
     if estimate.share is None:
         return cells
     return [*cells, "unclear" if estimate.sign is PreferenceSign.UNCLEAR else f"{estimate.share:.1%}"]

@@ -5,15 +5,19 @@ import io
 import math
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.service.public.conftest import ODD_TITLE
 
 from crowdveil.decision import decide
+from crowdveil.pages.feature_estimates import one_line
 from crowdveil.releases import release_from_dict
+from crowdveil.service.host.releases import compare
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
+from crowdveil.study.translations import words as study_words
 
 pytestmark = pytest.mark.usefixtures("few_crowds")
 
@@ -47,6 +51,21 @@ def test_the_clearest_respect_comes_first_and_an_open_one_is_called_open(site):
     for respect in known:
         assert respect.low <= respect.at <= respect.high
         assert respect.sentence.startswith("Too close to call") is not respect.clear
+
+
+def test_a_feature_that_the_study_never_varies_is_told_as_not_known(site):
+    release = current(site, "preferred")
+    basis, rest = release.unknown.basis.copy(), release.unknown.rest.copy()
+    basis[1], rest[1] = 0.0, 0.0
+    same = replace(release, unknown=replace(release.unknown, basis=basis, rest=rest))
+    (row,) = [row for row in read_result(same, words_of("de")).features if not row.known]
+    assert row.label == one_line(
+        study_words(release.study, "de", ())["features"][release.study.features[1].name]["label"]
+    )
+    assert (row.value, row.error_bar) == ("", "Darüber ist noch nichts bekannt.")
+    (row,) = [row for row in compare(release, same) if not row.known]
+    assert row.label == release.study.features[1].label
+    assert (row.picture, row.moved) == ("", False)
 
 
 def test_a_paper_s_society_is_told_by_values_and_not_by_shares_of_people(site):

@@ -315,6 +315,8 @@ class FeatureChange:
     second: float
     second_bar: float
     picture: Markup
+    known: bool = True
+    """Whether anything is known about the feature: the study's dilemmas differ in it."""
 
     @property
     def change(self) -> float:
@@ -328,7 +330,7 @@ class FeatureChange:
         Each error bar holds with 95 % probability, so both hold with 90 % or more, whether or not the two errors are
         dependent.
         """
-        return abs(self.change) > self.first_bar + self.second_bar
+        return self.known and abs(self.change) > self.first_bar + self.second_bar
 
 
 def compare(first: Release, second: Release) -> list[FeatureChange]:
@@ -354,7 +356,11 @@ def compare(first: Release, second: Release) -> list[FeatureChange]:
     low = min(0.0, *ends)
     high = max(0.0, *ends)
     scale = (PAIR_WIDTH - 2 * PAIR_MARGIN) / (high - low or 1.0)
-    made = [FeatureChange(*row, _picture(row[1:], low, scale)) for row in rows]
+    known = (first.features_known & second.features_known).tolist()
+    made = [
+        FeatureChange(*row, _picture(row[1:], low, scale) if told else Markup(), told)
+        for row, told in zip(rows, known, strict=True)
+    ]
     return sorted(made, key=lambda row: -abs(row.change))
 
 

@@ -58,7 +58,9 @@ class FeatureRow:
     label: str
     value: str
     error_bar: str
+    """The error bar, or that nothing is known."""
     lean: str
+    known: bool
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def read_result(release: Release, words: PageWords, added: Sequence[Translation]
         question=one_line(said["question"]),
         shares=release.unknown is not None,
         respects=tuple(respects),
-        features=_features(release, said),
+        features=_features(release, words, said),
         alike=_alike(release, words),
         promises=tuple(_promises(release, words)),
     )
@@ -155,7 +157,7 @@ def _sentence(
     return words("row_share", share=round(100 * at), less=less, more=more), words("row_range", **ends)
 
 
-def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> tuple[FeatureRow, ...]:
+def _features(release: Release, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> tuple[FeatureRow, ...]:
     places = decimals(feature_estimates(release))
     rows = []
     for k in np.argsort(-release.parameter):
@@ -164,7 +166,9 @@ def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> t
         bar = float(release.error_bars[k])
         label = one_line(said["features"][feature.name]["label"])
         sign = PreferenceSign.of(value, bar).value
-        rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", sign))
+        known = bool(release.features_known[k])
+        told = (signed(value, places), f"± {bar:.{places}f}") if known else ("", words("row_unknown"))
+        rows.append(FeatureRow(label, *told, sign, known))
     return tuple(rows)
 
 
