@@ -176,6 +176,17 @@ def test_where_the_measured_contradicts_the_shrunk_nothing_is_chosen():
     assert "favours another choice" in decision.reason
 
 
+@pytest.mark.parametrize("others", [1, 2])
+def test_no_choice_is_certain_between_alternatives_that_differ_as_the_study_s_dilemmas_never_do(others):
+    made = crowd([1.0, 0.0], scale=0.01, basis=np.diag([1.0, 0.0]))
+    alike = decide(made, dilemma(made, [1.0, 0.5], *[[0.0, 0.5]] * others))
+    assert alike.choice == "A"
+    other = decide(made, dilemma(made, [1.0, 0.5], *[[0.0, 0.4]] * others), certainty=0.5)
+    assert other.choice is None
+    assert other.certainty == other.population_certainty == 0
+    assert other.reason.startswith(f"the alternatives differ in “{made.study.features[1].label}”, in which the study's")
+
+
 def test_few_reports_give_no_certainty():
     few, enough = (crowd([1.0], scale=0.01, freedom=freedom) for freedom in (FEWEST_FREEDOM - 1, FEWEST_FREEDOM))
     asked = dilemma(few, [1.0], [0.0])

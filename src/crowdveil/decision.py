@@ -164,7 +164,8 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     factor covers (``Uncertainty.bias_bound``, which states the assumptions). The certainty is c = P(R < t - B). R is
     symmetric and does not depend on s. So if s < 0 in truth, then R > t - B, which has probability at most 1 - c. The
     same holds if the size of the preference is wrong, that is if t = g s + R + b with any g > 0. If the unshrunk
-    estimate contradicts the ranking, the certainty is 0. With more than two alternatives, the probabilities of error
+    estimate contradicts the ranking, the certainty is 0, and also if the alternatives differ in a feature in which the
+    study's dilemmas never do, as nothing bounds its weight. With more than two alternatives, the probabilities of error
     against each of the others are added (union bound). For a paper's society, B is 0 and s is the margin without noise.
 
     If the study allows a third answer, a dilemma of two alternatives has three possible answers. The choice is the one
@@ -256,7 +257,7 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     unknown = release.unknown
     assert third is not None
     assert unknown is not None
-    if _too_few(unknown):
+    if _too_few(unknown) or _unasked(release, difference):
         return 0.0, 0.0
     margin = unknown.margin(difference)
     even = third.even_margin
@@ -306,7 +307,7 @@ def crowd_certainty(release: Release, difference: FloatArray) -> float:
     unknown = release.unknown
     if unknown is None:
         return release.noise.below(difference, float(difference @ release.parameter))
-    if _too_few(unknown):
+    if _too_few(unknown) or _unasked(release, difference):
         return 0.0
     margin = unknown.margin(difference)
     return release.noise.below(difference, margin - unknown.bias_bound(difference)) if margin > 0 else 0.0
@@ -334,6 +335,11 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
             f"so few reports do not tell how far off they are: at least {FEWEST_FREEDOM + 1} voters are needed for a "
             "certainty"
         )
+    if unasked := dict.fromkeys(f"“{label}”" for side in sides for label in _unasked(release, side)):
+        return (
+            f"the alternatives differ in {' and '.join(unasked)}, in which the study's dilemmas never do: nothing is "
+            "known about that"
+        )
     if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
         return "the measurement by itself favours another choice than the estimate, which also counts what is likely"
     if unknown is not None and any(unknown.rest_bound(side) >= unknown.margin(side) for side in sides):
@@ -346,6 +352,11 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
         f"too much is not known for this margin: the choice is certain to {how_sure}, and {asked:.0%} was asked for; a "
         "release with more voters or a larger epsilon could tell"
     )
+
+
+def _unasked(release: Release, difference: FloatArray) -> list[str]:
+    """Return the labels of the features in which two alternatives differ, and the study's dilemmas never do."""
+    return [release.study.features[k].label for k in np.flatnonzero(~release.features_known & (difference != 0))]
 
 
 def _too_few(unknown: Uncertainty) -> bool:
