@@ -19,7 +19,7 @@ def normal_posterior(center, variance):
             -0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)),
             d**2 / (variance + d**2),
         )
-        for d in margin_deviations(len(center))
+        for d in margin_deviations(len(center))[:, 0]
     ]
     weights = np.exp([log - max(log for log, _ in parts) for log, _ in parts])
     weights /= weights.sum()
@@ -33,6 +33,8 @@ class Straight:
 
     Of voters of one mind the pooled probit is the preference itself.
     """
+
+    left_out = 0
 
     def __init__(self, axes, length):
         self.dilemmas = np.random.default_rng(1).normal(0.0, length, (500, axes))
@@ -57,7 +59,7 @@ def test_the_error_of_what_shows_may_grow_or_fall_with_it(variance, other_dilemm
     line = np.linspace(-6, 6, 601)
     grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
-        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)], axis=0
+        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)[:, 0]], axis=0
     )
     shown = grid / 2
     errors = variance + other_dilemmas**2 * np.square(shown).mean(axis=1, keepdims=True)
@@ -73,7 +75,7 @@ def test_the_error_of_what_shows_may_grow_or_fall_with_it(variance, other_dilemm
 def mixed_probabilities(dilemmas, center, variance):
     """What the normal posteriors under each deviation state of dilemmas, weighted by how probable these are."""
     logs, stated = [], []
-    for d in margin_deviations(len(center)):
+    for d in margin_deviations(len(center))[:, 0]:
         logs.append(-0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)))
         kept = d**2 / (variance + d**2)
         spread = 1 + kept * variance * np.square(dilemmas).sum(axis=1)
@@ -118,12 +120,12 @@ def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far(
     ballots = ClippedBallots(synthetic_study(2, 100), 0.03)
     seen = np.array([1.0, 0.0])
     found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
-    sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)]
+    sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)[:, 0]]
     # Prior times likelihood, added up over a grid; far along the second axis, nothing explains a mean of zero.
     line, near = np.linspace(-10, 10, 201), np.linspace(-2, 2, 41)
     grid = np.stack(np.meshgrid(line, near, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
-        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)], axis=0
+        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)[:, 0]], axis=0
     )
     # A few crowds at a time: each is evaluated on thousands of dilemmas.
     shown = np.concatenate([ballots.shown_by(some, 1.0, 0.15) for some in np.array_split(grid, 100)])

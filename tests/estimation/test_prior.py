@@ -10,7 +10,9 @@ from crowdveil.estimation.prior import (
     MARGIN,
     REST,
     likely_deviations,
+    margin_deviations,
     prior_deviation,
+    prior_deviations,
     rest_deviation,
 )
 from crowdveil.study.bundled import load_study, synthetic_study
@@ -43,7 +45,7 @@ def test_where_there_is_no_direction_there_is_no_division_by_zero():
 
 def test_likely_sizes_of_margins_are_quantiles_of_a_half_normal_law():
     assert halfnorm.ppf((np.arange(16) + 0.5) / 16) == pytest.approx(LIKELY_MARGINS)
-    assert np.sqrt(9) * np.array(likely_deviations(9, 0.0)) == pytest.approx(LIKELY_MARGINS)
+    assert np.sqrt(9) * likely_deviations(9, 0.0)[:, 4] == pytest.approx(LIKELY_MARGINS)
     agreeing = 0.5 + np.arctan(LIKELY_MARGINS) / np.pi
     assert (agreeing.min(), agreeing.max()) == pytest.approx((0.51, 0.86), abs=0.005)
 
@@ -53,4 +55,12 @@ def test_sizes_of_margins_are_those_of_voters_and_not_of_the_share_that_agrees()
     rng = np.random.default_rng(6)
     own = rng.normal(1.0, 0.6 * 3, 400_000)
     share = np.mean(own + rng.standard_normal(len(own)) > 0)
-    assert likely_deviations(9, 0.6)[0] / likely_deviations(9, 0.0)[0] == pytest.approx(norm.ppf(share), abs=0.01)
+    assert likely_deviations(9, 0.6)[0, 0] / likely_deviations(9, 0.0)[0, 0] == pytest.approx(norm.ppf(share), abs=0.01)
+
+
+def test_directions_that_factors_leave_out_move_a_margin_by_a_tenth_of_what_the_factors_do():
+    for deviations in (prior_deviations(23, 14)[None], likely_deviations(23, 0.3, 14), margin_deviations(23, 14)):
+        factors, rest = np.square(deviations[:, :9]).sum(axis=1), np.square(deviations[:, 9:]).sum(axis=1)
+        assert rest / factors == pytest.approx(0.01)
+    assert prior_deviations(9, 0) == pytest.approx(np.full(9, prior_deviation(9)))
+    assert prior_deviations(23, 14)[-1] == pytest.approx(rest_deviation(14))

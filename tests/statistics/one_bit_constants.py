@@ -95,7 +95,7 @@ def errors(study: Study, records: int, margin: float, spread: float, seed: int) 
     # Voters who differ show less of what they have in common: the pooled margins have about the stated size.
     gamma = direction * margin * math.sqrt(1 + k * spread**2) / np.linalg.norm(direction)
     population = Population(study, gamma, spread)
-    scores = voter_scores(population.crowd(max(_RECORDS // records, _LEAST_VOTERS), records, rng))
+    scores = voter_scores(population.crowd(max(_RECORDS // records, _LEAST_VOTERS), records, rng), study)
     clipped = np.clip(scores / (records * clip), -1.0, 1.0)
     above, below = told_length(np.array(records))
     noise = np.diag(clipped.var(axis=0) / len(clipped))
@@ -166,7 +166,7 @@ def slope_of_stated(margin: float, sizes: Sequence[float], draws: int) -> float:
     model = CorrectedBallots(ballots, {tau: np.zeros(k)})
     variances = np.full(k, k / (_VOTERS * (1 - 1 / LENGTH_ONE_IN) * math.tanh(_EPSILON / 2) ** 2))
     stated, shares = [], []
-    with mock.patch.object(likely_crowds, "margin_deviations", lambda k: [size / math.sqrt(k) for size in sizes]):
+    with mock.patch.object(likely_crowds, "margin_deviations", lambda k, _: np.outer(sizes, np.full(k, k**-0.5))):
         for _ in range(draws):
             common = rng.standard_normal(k)
             common *= margin / np.linalg.norm(common)

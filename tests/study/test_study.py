@@ -119,7 +119,7 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
     [
         (lambda d: d.pop("name"), "'name' is missing"),
         (lambda d: d.update(name=5), "'name' must be a str"),
-        (lambda d: d.update(colour="red"), "unknown setting 'colour'; known are categories, drawing"),
+        (lambda d: d.update(colour="red"), "unknown setting 'colour'; known are along, categories, drawing"),
         (lambda d: d.pop("drawing"), "'drawing' is missing"),
         (lambda d: d.update(drawing="independent"), "'drawing' must be a dict"),
         (lambda d: d["drawing"].update(method="dice"), "method 'dice' is unknown: use one of moral-machine"),
@@ -156,6 +156,7 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
         (lambda d: d.update(norm_bound=math.nan), "norm_bound must be a positive number"),
         (lambda d: d.update(record_norm=-1), "record_norm must be a positive number"),
         (lambda d: d.update(record_norm=math.inf), "record_norm must be a positive number"),
+        (lambda d: d.update(along="axes"), "along is 'axes': use 'factors' or 'features', or leave it out"),
     ],
 )
 def test_a_definition_that_does_not_fit_is_refused_by_name(

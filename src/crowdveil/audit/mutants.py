@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import measured_design
 from crowdveil.estimation.dilemmas import oriented
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
@@ -124,7 +124,7 @@ class LoudestAxis(OneBit):
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> BitReports:
         """Report as usual, but move the bit to the axis with the largest score."""
         honest = super().report(ballots, settings, epsilons, noise)
-        loudest = np.abs(voter_scores(ballots)).argmax(axis=1)
+        loudest = np.abs(voter_scores(ballots, settings.study)).argmax(axis=1)
         bits = np.where(np.arange(honest.bits.shape[1]) == loudest[:, None], honest.bits.sum(axis=1)[:, None], 0)
         return replace(honest, bits=bits)
 
@@ -136,5 +136,5 @@ class UnclippedVoterScore(VoterScore):
         """Sum without clipping: along the axes, a voter adds all of her records."""
         honest = super().measure(source, settings, loss)
         unclipped = PooledScore().measure(source, settings, loss)
-        axes = public_design(settings.study).directions
+        axes = measured_design(settings.study).directions
         return replace(honest, total=np.concatenate([unclipped.total[:axes], honest.total[axes:]]))

@@ -72,6 +72,7 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
 
 
 def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
+    from crowdveil.estimation.dilemmas import GENERATOR
     from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish.release import publish
@@ -85,7 +86,8 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
     released = {}
     with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as advance:
         for name in PAPERS_PARADIGMS:
-            released[name] = publish(crowd, Request(paradigm(name), epsilon), ledger, folder / f"{name}.json")
+            request = Request(paradigm(name), epsilon, design=GENERATOR)
+            released[name] = publish(crowd, request, ledger, folder / f"{name}.json")
             advance(1)
     return released
 

@@ -98,7 +98,16 @@ def release(
         typer.Option(
             metavar="BALLOTS",
             help="Dilemmas that are public (ballots, whose choices are not read), or: study, if its own generator drew "
-            "the dilemmas that were asked. Default: unknown dilemmas (vlcp, rlcp).",
+            "the dilemmas that were asked (of devices' reports, only the latter). Default: unknown dilemmas.",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = None,
+    along: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<factors|features>",
+            help="What to measure: factors only, with less noise, or every direction in which features differ, so that "
+            "more dilemmas can be decided. Default: by study, voters and epsilon.",
             rich_help_panel=MECHANISM,
         ),
     ] = None,
@@ -178,6 +187,7 @@ def release(
                 "--equal-votes": equal_votes,
                 "--robust": robust != 0,
                 "--design": design is not None,
+                "--along": along is not None,
                 "--experiment-seed": experiment_seed is not None,
             }
         )
@@ -201,6 +211,7 @@ def release(
             equal_votes=equal_votes,
             robust=robust,
             design=_design(design),
+            along=along,
             one_record_each=one_record_each,
             public_selection=public_selection,
         )

@@ -25,7 +25,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallots
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.likely_crowds import likely_crowds
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.prior import prior_deviations
 
 _WHOLE, _SINGLE = 0.5, 0.1
 """Prior probabilities that all ballots are whole, and that all have one record."""
@@ -168,15 +168,15 @@ class _Observations:
     def fit(self, told: float, tau: float, start: FloatArray, rounds: int) -> _Line:
         """Find the posterior mode of b by Gauss-Newton, and linearise near it."""
         k = len(self.observed)
-        deviation = prior_deviation(k)
-        prior = np.eye(k) / deviation**2
+        deviations = prior_deviations(k, self.ballots.left_out)
+        prior = np.diag(deviations**-2)
         common = start
         for _ in range(rounds):
             expected, slope = self.ballots.shown(common, told, tau)
             spread = np.linalg.inv(slope.T @ self.precision @ slope + prior)
             step = spread @ (slope.T @ self.precision @ (self.observed - expected) - prior @ common)
             # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
-            step = step / max(1.0, float(np.abs(step).max()) / deviation)
+            step = step / max(1.0, float(np.abs(step / deviations).max()))
             common = common + step
             if np.abs(step).max() <= _SETTLED:
                 break

@@ -36,7 +36,7 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.clipped_means import ClippedNormal
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import measured_design
 from crowdveil.estimation.disagreement import reach
 from crowdveil.study.study import Study
 
@@ -78,7 +78,9 @@ class ClippedBallots:
     """Ballots sampled from a study's public design, and the clipped means that crowds would have on them."""
 
     def __init__(self, study: Study, clip: float) -> None:
-        design = public_design(study).rotated
+        design = measured_design(study).rotated
+        self.left_out = design.left_out
+        """Number of axes, at the end, for directions that no factor covers."""
         session = study.drawing.dilemmas
         sessions = len(design.along) // session
         # Shuffle the dilemmas of each session, so that a short ballot may hold any of them.
@@ -299,6 +301,11 @@ class CorrectedBallots:
     def dilemmas(self) -> FloatArray:
         """Dilemmas along the axes, over which a pooled probit is fitted."""
         return self.ballots.dilemmas
+
+    @property
+    def left_out(self) -> int:
+        """Number of axes, at the end, for directions that no factor covers."""
+        return self.ballots.left_out
 
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
         """Return the clipped mean along each axis, and its derivative with respect to b."""

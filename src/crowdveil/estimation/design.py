@@ -14,6 +14,7 @@ factors.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -67,8 +68,9 @@ class Design:
 
     @cached_property
     def rotated(self) -> Design:
-        """The same design along slightly rotated axes (``rotation``)."""
-        return replace(self, axes=np.rint(self.axes @ rotation(self.directions)).astype(np.int64))
+        """The same design along slightly rotated axes (``rotation``): those of factors, and the others apart."""
+        turned = blocks(rotation, self.directions - self.left_out, self.left_out)
+        return replace(self, axes=np.rint(self.axes @ turned).astype(np.int64))
 
     @cached_property
     def mixed_basis(self) -> FloatArray:
@@ -129,10 +131,8 @@ class AxisSample:
         It first negates every other axis. A study tends to put the pole that most people prefer always last, or always
         first. Otherwise a crowd's preference would concentrate on the one mixed axis that is the sum of all.
         """
-        k = self.along.shape[1] - self.left_out
-        blocks = np.zeros((k + self.left_out, k + self.left_out))
-        blocks[:k, :k], blocks[k:, k:] = mixing(k), mixing(self.left_out)
-        return np.asarray((-1.0) ** np.arange(len(blocks))[:, None] * blocks, np.float64)
+        mixed = blocks(mixing, self.along.shape[1] - self.left_out, self.left_out)
+        return np.asarray((-1.0) ** np.arange(len(mixed))[:, None] * mixed, np.float64)
 
     @cached_property
     def mean_squares(self) -> FloatArray:
@@ -176,6 +176,16 @@ class AxisSample:
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
         return mean, _weighted_products(scores, slopes, self.along)
+
+
+def blocks(of: Callable[[int], FloatArray], *sizes: int) -> FloatArray:
+    """Return the block-diagonal matrix of square matrices of these sizes."""
+    whole = np.zeros((sum(sizes), sum(sizes)))
+    start = 0
+    for size in sizes:
+        whole[start : start + size, start : start + size] = of(size)
+        start += size
+    return whole
 
 
 @lru_cache(maxsize=64)
@@ -235,6 +245,12 @@ def public_design(study: Study) -> Design:
     differences = (left - right).astype(np.float64) / study.units
     all_vary = all(contrast.any() for contrast in study.contrasts(differences).T)
     return _with_axes(study, differences, differences.T @ differences / len(differences), all_vary)
+
+
+def measured_design(study: Study) -> Design:
+    """Return the public design along whose axes devices report: every one, if the study says so, or the factors'."""
+    design = public_design(study)
+    return design.whole if study.along == "features" else design
 
 
 def design_of(study: Study, differences: FloatArray) -> Design:

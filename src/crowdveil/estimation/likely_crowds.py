@@ -161,11 +161,12 @@ class _Crowds:
         self._ballots, self._observed, self._variances = ballots, observed, variances
         self._other_dilemmas, self._surer = other_dilemmas, surer
         k = len(observed)
-        self._sizes = margin_deviations(k)
+        self._deviations = margin_deviations(k, ballots.left_out)
         self._of_cell = [(told, tau) for told, _ in lengths for tau in taus]
         self._log_prior = np.log(np.repeat([probability / len(taus) for _, probability in lengths], len(taus)))
         self._lines = [
-            _Lines.at(ballots, told, taus[0], self._sizes, observed, variances, other_dilemmas) for told, _ in lengths
+            _Lines.at(ballots, told, taus[0], self._deviations, observed, variances, other_dilemmas)
+            for told, _ in lengths
         ]
         self._taus = len(taus)
         self._laws: list[tuple[FloatArray, _Normal]] = []
@@ -217,7 +218,7 @@ class _Crowds:
         with np.errstate(divide="ignore"):
             densities += [np.log(counts)[self.cells] + law.log_density(self.every) for counts, law in self._laws]
         prior = _log_mean(
-            [_log_normal(self.every / size) - self.every.shape[1] * math.log(size) for size in self._sizes]
+            [_log_normal(self.every / deviations) - float(np.log(deviations).sum()) for deviations in self._deviations]
         )
         log = prior + self._log_prior[self.cells] + self._log_likelihood - np.logaddexp.reduce(densities, axis=0)
         weights = np.exp(log - log.max())
@@ -229,7 +230,7 @@ class _Lines:
     """Approximate posterior densities along each axis, for each prior scale."""
 
     ends: FloatArray
-    """The end of the line for each scale."""
+    """The ends of the lines, indexed by (scale, axis)."""
     densities: FloatArray
     """Density of each step of a line, indexed by (scale, axis, step)."""
 
@@ -239,12 +240,12 @@ class _Lines:
         ballots: CorrectedBallots,
         told: float,
         tau: float,
-        sizes: Sequence[float],
+        deviations: FloatArray,
         observed: FloatArray,
         variances: FloatArray,
         other_dilemmas: float,
     ) -> _Lines:
-        """Compute the densities for ballots of one encoded length."""
+        """Compute the densities for ballots of one encoded length, with a row of prior deviations for each scale."""
         k = len(observed)
         indifferent, *probes = ballots.shown_by(
             np.vstack([np.zeros(k), _SMALL * np.eye(k), _LARGE * np.eye(k)]), told, tau
@@ -255,21 +256,21 @@ class _Lines:
         steps = np.linspace(-_FAR, _FAR, _LINE)
         prior = np.exp(-0.5 * steps**2)
         prior /= prior.sum()
-        lines = np.multiply.outer(np.array(sizes), steps)
+        lines = np.multiply.outer(deviations, steps)
         bent = (slopes * math.sqrt(math.pi) / (2 * limits))[:, None]
-        shows = limits[:, None] * erf(lines[:, None, :] * bent)
+        shows = limits[:, None] * erf(lines * bent)
         errors = _TEMPER * (variances[:, None] + np.square(other_dilemmas * shows))
         log = -0.5 * ((observed[:, None] - indifferent[:, None] - shows) ** 2 / errors + np.log(errors))
         density = prior * np.exp(log - log.max(axis=2, keepdims=True))
         density = (1 - _FLOOR) * density / density.sum(axis=2, keepdims=True) + _FLOOR * prior
-        return cls(_FAR * np.array(sizes), density)
+        return cls(_FAR * deviations, density)
 
     def quantiles(self, shares: FloatArray) -> FloatArray:
         """Return the preferences at these quantiles, cycling through the scales."""
         found = np.empty_like(shares)
-        for place, end in enumerate(self.ends.tolist()):
+        for place, ends in enumerate(self.ends.tolist()):
             rows = np.arange(len(shares)) // 2 % len(self.ends) == place
-            for axis, density in enumerate(self.densities[place]):
+            for axis, (end, density) in enumerate(zip(ends, self.densities[place], strict=True)):
                 passed = np.cumsum(density)
                 wanted = shares[rows, axis] * passed[-1]
                 step = np.minimum(np.searchsorted(passed, wanted, side="right"), _LINE - 1)
@@ -280,12 +281,12 @@ class _Lines:
     def log_density(self, crowds: FloatArray) -> FloatArray:
         """Return the log density of the mixture over scales."""
         logs = []
-        for end, densities in zip(self.ends.tolist(), self.densities, strict=True):
-            width = 2 * end / (_LINE - 1)
-            step = np.rint((crowds / end + 1) * (_LINE - 1) / 2).astype(np.int64)
+        for ends, densities in zip(self.ends, self.densities, strict=True):
+            widths = 2 * ends / (_LINE - 1)
+            step = np.rint((crowds / ends + 1) * (_LINE - 1) / 2).astype(np.int64)
             inside = ((step >= 0) & (step < _LINE)).all(axis=1)
             near = np.clip(step, 0, _LINE - 1)
-            log = np.log(densities[np.arange(crowds.shape[1]), near] / width).sum(axis=1)
+            log = np.log(densities[np.arange(crowds.shape[1]), near] / widths).sum(axis=1)
             logs.append(np.where(inside, log, -np.inf))
         return _log_mean(logs)
 

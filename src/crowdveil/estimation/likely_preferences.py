@@ -151,7 +151,7 @@ class _Model:
         One more, for a size beyond them all, covers the long tail.
         """
         k = len(self._observed)
-        common = self._top(likely_deviations(k, DISAGREEMENT)[-1], DISAGREEMENT, np.zeros(k))[0]
+        common = self._top(self._deviations(DISAGREEMENT)[-1], DISAGREEMENT, np.zeros(k))[0]
         along, scores = self._axes.design.along, self._axes.scores
         for tau in RECORD_TAUS:
             all_seen = along * reach(along, tau)[:, None]
@@ -160,29 +160,33 @@ class _Model:
             self._more[tau] = exact - shown
             self._steeper[tau] = slope - shown_slope
         self._about = common
-        tail, spread = self._top(_BEYOND * likely_deviations(k, DISAGREEMENT)[-1], DISAGREEMENT, common)
+        tail, spread = self._top(_BEYOND * self._deviations(DISAGREEMENT)[-1], DISAGREEMENT, common)
         laws = [_Law(tail, wider * spread, DISAGREEMENT, _TAIL)]
         found = []
         for tau in RECORD_TAUS:
             top = common
-            for deviation in reversed(likely_deviations(k, tau)):
-                top, spread = self._top(deviation, tau, top)
-                found.append((tau, top, spread, self._evidence(deviation, tau, top, spread)))
+            for deviations in self._deviations(tau)[::-1]:
+                top, spread = self._top(deviations, tau, top)
+                found.append((tau, top, spread, self._evidence(deviations, tau, top, spread)))
         logs = np.array([evidence for *_, evidence in found])
         shares = (1 - _ANYWHERE) * _weights(logs) + _ANYWHERE / len(found)
         for (tau, top, spread, _), share in zip(found, shares.tolist(), strict=True):
             laws.append(_Law(top, wider * spread, tau, 2 * math.ceil(_FIRST / 2 * share)))
         return laws
 
-    def _evidence(self, deviation: float, tau: float, top: FloatArray, spread: FloatArray) -> float:
+    def _deviations(self, tau: float) -> FloatArray:
+        """Return the prior standard deviations along the axes (columns), for each size of margins (rows)."""
+        return likely_deviations(len(self._observed), tau, self._axes.design.left_out)
+
+    def _evidence(self, deviations: FloatArray, tau: float, top: FloatArray, spread: FloatArray) -> float:
         """Return the log of the probability of the scores by Laplace's approximation around a mode."""
-        prior = -0.5 * float(top @ top) / deviation**2 - len(top) * math.log(deviation)
+        prior = -0.5 * float(np.square(top / deviations).sum()) - float(np.log(deviations).sum())
         return prior + float(self._log_likelihood(top[None], tau)[0]) + 0.5 * float(np.linalg.slogdet(spread)[1])
 
-    def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _top(self, deviations: FloatArray, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the posterior mode, found by Gauss-Newton, and the inverse of the curvature there."""
         seen = self._seen(tau)
-        prior = np.eye(len(common)) / deviation**2
+        prior = np.diag(deviations**-2)
         for _ in range(_ROUNDS):
             shown, slope = expected_scores(self._scores, seen, common)
             shown += self._correction(common, tau)
@@ -197,12 +201,11 @@ class _Model:
 
     def log_posterior(self, drawn: _Draws) -> FloatArray:
         """Return the log of prior times likelihood of each draw."""
-        k = drawn.at.shape[1]
         result = np.empty(len(drawn.at))
-        lengths = np.square(drawn.at).sum(axis=1)
         for tau, rows in drawn.by_tau():
-            deviations = np.array(likely_deviations(k, tau))[:, None]
-            prior = np.logaddexp.reduce(-0.5 * lengths[rows] / deviations**2 - k * np.log(deviations))
+            precisions = self._deviations(tau) ** -2
+            exponents = -0.5 * (np.square(drawn.at[rows]) @ precisions.T - np.log(precisions).sum(axis=1))
+            prior = np.logaddexp.reduce(exponents, axis=1)
             result[rows] = prior + self._log_likelihood(drawn.at[rows], tau)
         return result
 

@@ -31,7 +31,7 @@ from crowdveil.estimation.disagreement import (
     pooled_probit,
     reach,
 )
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.prior import prior_deviations
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
@@ -97,6 +97,7 @@ class _Crowd:
     def __init__(self, axes: RecordAxes, tau: float) -> None:
         design = axes.design
         self._tau = tau
+        self._deviations = prior_deviations(design.directions, design.left_out)
         self._along = design.along
         self._scores = axes.scores
         self._seen = self._along * reach(self._along, tau)[:, None]
@@ -104,13 +105,13 @@ class _Crowd:
     def fit(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Fit:
         """Fit the scores, starting at ``common``."""
         precision = np.linalg.inv(covariance)
-        prior = np.eye(len(scores)) / prior_deviation(len(scores)) ** 2
+        prior = np.diag(self._deviations**-2)
         for _ in range(_ROUNDS):
             expected, slope = expected_scores(self._scores, self._seen, common)
             curvature = slope.T @ precision @ slope + prior
             step = np.linalg.solve(curvature, slope.T @ precision @ (scores - expected) - prior @ common)
             # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
-            common = common + step / max(1.0, float(np.abs(step).max()) / prior_deviation(len(scores)))
+            common = common + step / max(1.0, float(np.abs(step / self._deviations).max()))
             if np.abs(step).max() <= _SETTLED:
                 break
         pooled, carried = pooled_probit(self._along, common, self._tau)

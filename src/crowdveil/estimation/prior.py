@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+
 MARGIN = 1.5
 """Prior standard deviation of the margin of a dilemma (gamma . x): four of five people agree on a choice."""
 MARGINS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -32,19 +36,38 @@ def rest_deviation(left_out: int) -> float:
     return REST * MARGIN / math.sqrt(max(left_out, 1))
 
 
-def margin_deviations(directions: int) -> list[float]:
-    """Return the prior standard deviation along each axis for each of MARGINS, which are equally probable.
+def axis_scales(directions: int, left_out: int) -> FloatArray:
+    """Return the prior standard deviation along each axis, relative to that along the axis of a factor.
+
+    The last ``left_out`` axes are those of directions that no factor covers. Together they move the margin of a dilemma
+    by REST times what the factors move it by.
+    """
+    factors = directions - left_out
+    scales = np.ones(directions)
+    if left_out:
+        scales[factors:] = REST * math.sqrt(max(factors, 1) / left_out)
+    return scales
+
+
+def prior_deviations(directions: int, left_out: int) -> FloatArray:
+    """Return the prior standard deviation along each axis, the last ``left_out`` of which no factor covers."""
+    return prior_deviation(directions - left_out) * axis_scales(directions, left_out)
+
+
+def margin_deviations(directions: int, left_out: int = 0) -> FloatArray:
+    """Return the prior standard deviation along each axis (columns) for each of MARGINS, equally probable (rows).
 
     A single prior would mistake noise for preference in a nearly indifferent crowd, and preference for noise in a
     nearly unanimous one. So the data weight the sizes.
     """
-    return [margin / math.sqrt(max(directions, 1)) for margin in MARGINS]
+    return np.outer(MARGINS, axis_scales(directions, left_out)) / math.sqrt(max(directions - left_out, 1))
 
 
-def likely_deviations(directions: int, tau: float) -> list[float]:
-    """Return the prior standard deviation along each axis for each of LIKELY_MARGINS, which are equally probable.
+def likely_deviations(directions: int, tau: float, left_out: int = 0) -> FloatArray:
+    """Return the prior standard deviation along each axis (columns) for each of LIKELY_MARGINS, equally likely (rows).
 
     In a crowd with disagreement tau, a share Phi(b . x) prefers a dilemma x of the usual length if the mean margin of
     voters is sqrt(1 + k tau^2) b . x (``disagreement``); this is the prior of b.
     """
-    return [margin / math.sqrt(max(directions, 1) * (1 + directions * tau**2)) for margin in LIKELY_MARGINS]
+    fainter = math.sqrt(max(directions - left_out, 1) * (1 + directions * tau**2))
+    return np.outer(LIKELY_MARGINS, axis_scales(directions, left_out)) / fainter

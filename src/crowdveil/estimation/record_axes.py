@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.estimation.design import CLIP, GRID, Design, public_design
+from crowdveil.estimation.design import CLIP, GRID, Design, measured_design
 from crowdveil.study.study import Study
 
 
@@ -52,6 +52,6 @@ class RecordAxes:
 
 @lru_cache(maxsize=32)
 def record_axes(study: Study) -> RecordAxes:
-    """Mix the axes of a study's public design."""
-    design = public_design(study)
+    """Mix the axes of a study's public design along which devices report."""
+    design = measured_design(study)
     return RecordAxes(design, np.rint(design.axes @ design.sample.mixing).astype(np.int64))

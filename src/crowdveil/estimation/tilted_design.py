@@ -24,7 +24,7 @@ import numba
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design, public_design
+from crowdveil.estimation.design import Design, measured_design
 from crowdveil.study.study import Study
 
 TILT = 0.15
@@ -87,7 +87,7 @@ def prior_variance(study: Study) -> FloatArray:
 
 @lru_cache(maxsize=32)
 def _moment_covariance(study: Study) -> FloatArray:
-    every = moments(public_design(study).along[:_DILEMMAS])
+    every = moments(measured_design(study).along[:_DILEMMAS])
     return np.atleast_2d(np.cov(every, rowvar=False, bias=True))
 
 

@@ -235,6 +235,8 @@ def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPre
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
     mechanism = group_mechanism(request.paradigm.place, grouping)
     check_options(mechanism, asked.settings)
+    if request.along is not None:
+        raise CrowdveilError("groups whose members are secret are compared along factors: leave along out")
     charge = replace(asked.charge, purpose=f"{request.paradigm.name} {mechanism.name} by {by}")
     found = GroupsPreview(mechanism, asked.settings, asked.guarantee, charge, asked.public_selection)
     each = asked.guarantee.voters / len(grouping.labels)

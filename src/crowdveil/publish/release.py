@@ -54,6 +54,7 @@ def release(
     equal_votes: bool = False,
     robust: float = 0.0,
     design: BallotSource | str | None = None,
+    along: str | None = None,
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> Release:
@@ -66,14 +67,20 @@ def release(
     "paper".
 
     ``design`` names public dilemmas, so that nothing is spent on how often each was asked: ballots, whose choices are
-    not read, or "study" if its own generator drew them.
+    not read, or "study" if its own generator drew them (reports of devices know only the latter).
+
+    ``along`` is "factors" or "features": whether only the study's factors are measured, for which less noise suffices,
+    or every direction in which features differ, so that dilemmas that differ in the others can be decided, too. By
+    default, public numbers choose: the study, the number of voters and epsilon.
 
     ``one_record_each`` confirms that voters are people if nearly all of them have one record.
 
     ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it says how,
     and declares that everybody may know who is among them.
     """
-    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = Request.of(
+        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+    )
     request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
     request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
     return delivered_release(ballots, request, ledger)
@@ -92,11 +99,14 @@ def preview(
     equal_votes: bool = False,
     robust: float = 0.0,
     design: BallotSource | str | None = None,
+    along: str | None = None,
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> Preview:
     """Compute the cost of a release and the width of its error bars. This spends nothing and draws no noise."""
-    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = Request.of(
+        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+    )
     request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
     request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
     asked = preview_request(ballots, request)
@@ -118,9 +128,12 @@ def release_for_experiments(
     equal_votes: bool = False,
     robust: float = 0.0,
     design: BallotSource | str | None = None,
+    along: str | None = None,
 ) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
-    request = Request.of(paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design)
+    request = Request.of(
+        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+    )
     request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
     return experiment(ballots, request, seed)
 

@@ -25,15 +25,17 @@ from crowdveil.ballots.ballots import (
 from crowdveil.ballots.columns import check_distinct, names_from_digests
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, check_flag, check_text, is_number, path_of, shown
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.dilemmas import public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
-from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, Sensitivity
+from crowdveil.privacy.mechanisms.mechanism import Estimand, MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
+    DISTRIBUTED,
     MECHANISMS,
     budget_parts,
     central,
@@ -44,6 +46,7 @@ from crowdveil.privacy.mechanisms.registry import (
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.privacy.zcdp import ZcdpBudget
+from crowdveil.study.study import ALONG, Study, check_along
 
 FEWEST_VOTERS = 2
 FEWEST_IN_GROUP = 2
@@ -73,6 +76,8 @@ class Request:
     robust: float = 0.0
     design: BallotSource | str | None = None
     """Ballots with public dilemmas, or "study" if its own generator drew the dilemmas. None if they are not known."""
+    along: str | None = None
+    """"factors", or "features" to measure every direction in which these differ. None if public numbers decide."""
     one_record_each: bool = False
     """Whether voters with one record each are confirmed as people (``check_one_record_each``)."""
     public_selection: str | None = None
@@ -88,10 +93,12 @@ class Request:
         mechanism: str | None = None,
         norm_bound: float | None = None,
         design: BallotSource | str | None = None,
+        along: str | None = None,
     ) -> Self:
         """Build a request from names and numbers as people write them. Other options are the usual ones."""
+        level = _level(epsilon, zcdp)
         found = find_paradigm(paradigm)
-        return cls(found, _level(epsilon, zcdp), mechanism=mechanism, norm_bound=norm_bound, design=design)
+        return cls(found, level, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along)
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
@@ -120,6 +127,7 @@ class Request:
                 f"the design is {shown(self.design)}: give ballots whose dilemmas are public, or 'study' if its own "
                 "generator drew them"
             )
+        check_along(self.along, "along")
         if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
             raise CrowdveilError(
                 f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp, rldp or aldp"
@@ -214,10 +222,17 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
         request.sensitivity,
         request.equal_votes,
         request.robust,
+        drawn=name in DISTRIBUTED and given is not None,
         design=given,
         voters=dataset.voters,
     )
     check_options(MECHANISMS[name], settings)
+    if settings.drawn and settings.design is not None and settings.design.differences is not None:
+        raise CrowdveilError(
+            f"reports of {name} are made along the study's own axes, before anybody knows which dilemmas were asked: "
+            "the design can only be 'study', if its own generator drew them"
+        )
+    settings = replace(settings, study=_along(request, settings, name, epsilons.smallest))
     guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, bound, dataset.voters)
     if isinstance(request.epsilon, ZcdpBudget):
         guarantee = replace(guarantee, delta=request.epsilon.delta, rho=request.epsilon.rho)
@@ -229,6 +244,33 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
         dataset=dataset,
         public_selection=request.public_selection,
     )
+
+
+def _along(request: Request, settings: MechanismSettings, name: str, epsilon: Epsilon) -> Study:
+    """Return the study with what the release measures: what was asked for, or what promises the least error.
+
+    A central mechanism chooses by its own plan. Devices report along factors, unless the generator drew the dilemmas:
+    else how these correlate between factors and the rest would have to be reported, too. Then, of voters with whole
+    ballots, whichever leaves the smaller error of a dilemma's margin is measured.
+    """
+    study = settings.study
+    mechanism = MECHANISMS[name]
+    if request.along is not None:
+        if mechanism.estimates is not Estimand.PREFERENCE:
+            raise CrowdveilError(f"{name} estimates the paper's society, over all features: leave along out")
+        return replace(study, along=request.along)
+    design = public_design(study)
+    if study.along is not None or name not in DISTRIBUTED or not settings.drawn or not design.rest.shape[1]:
+        return study
+    assert settings.voters is not None  # a file's voters were counted
+    errors = {}
+    for along in ALONG:
+        supposed = replace(settings, study=replace(study, along=along))
+        found = mechanism.expected_errors(supposed, settings.voters, study.drawing.dilemmas, epsilon)
+        if found is None:
+            return study
+        errors[along] = found.margin_error(design)
+    return replace(study, along=min(errors, key=errors.__getitem__))
 
 
 def checked_dataset(source: BallotSource, request: Request) -> Census:

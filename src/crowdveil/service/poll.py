@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import measured_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
@@ -47,6 +47,7 @@ _KNOWN = (
     "name",
     "study",
     "repeat",
+    "along",
     "paradigm",
     "mechanism",
     "levels",
@@ -107,7 +108,7 @@ class HostedPoll(Poll):
     def _longest_report(self) -> dict[str, Any]:
         """Return a report of the maximum length in this poll."""
         epsilon = self.levels[0].epsilon
-        directions = public_design(self.study).directions
+        directions = measured_design(self.study).directions
         bits = np.zeros((1, directions), np.int64)
         bits[0, -bits_to_report(directions, epsilon) :] = -1
         epsilons = Epsilons.same(epsilon, 1)
@@ -210,6 +211,8 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
     study = _study(data.get("study"), beside, where)
     if "repeat" in data:
         study = replace(study, repeat=need(data, "repeat", bool, where))
+    if "along" in data:
+        study = replace(study, along=need(data, "along", str, where))
     paradigm = find_paradigm(_text(data, "paradigm", where) or "rldp")
     levels = _levels(data, paradigm.place, where)
     entry = _text(data, "entry", where) or EntryRule.OPEN.value

@@ -52,8 +52,11 @@ _SETTINGS = (
     "features",
     "categories",
     "factors",
+    "along",
 )
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
+ALONG = ("factors", "features")
+"""What releases measure: the factors, or every direction in which features differ, those of the factors first."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class Study:
     """The words of the third answer, to treat both sides equally; None if people have to choose."""
     repeat: bool = False
     """Whether one dilemma of a ballot is asked again, mirrored, to measure how reliably people answer."""
+    along: str | None = None
+    """What releases measure, one of ``ALONG``; None if each mechanism chooses, by public numbers."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -145,6 +150,7 @@ class Study:
             raise CrowdveilError(
                 f"study {self.name!r} asks one dilemma: to ask one again, some way off, repeat needs two or more"
             )
+        check_along(self.along, f"study {self.name!r}: along")
         if not (self.norm_bound > 0 and math.isfinite(self.norm_bound)):
             raise CrowdveilError(f"study {self.name!r}: norm_bound must be a positive number, got {self.norm_bound}")
         if self.record_norm is not None and not (self.record_norm > 0 and math.isfinite(self.record_norm)):
@@ -265,10 +271,12 @@ class Study:
     def fingerprint(self) -> str:
         """SHA-256 of everything that is asked and estimated: two studies are the same iff this is.
 
-        It includes the names and weights of factors, but not their words. Factors that are the features are left out.
+        It includes the names and weights of factors, but not their words. Factors that are the features are left out,
+        and so is what releases measure.
         """
         definition = self.as_dict()
         definition.pop("factors", None)
+        definition.pop("along", None)
         if not self.factors_are_features:
             columns = self.factor_matrix.T.tolist()
             named = zip(self.named_factors, columns, strict=True)
@@ -425,6 +433,7 @@ class Study:
             "features": [f.as_dict() for f in self.features],
             **({"categories": [c.as_dict() for c in self.categories]} if self.categories else {}),
             **({"factors": [f.as_dict() for f in self.named_factors]} if self.named_factors else {}),
+            **({"along": self.along} if self.along is not None else {}),
         }
 
     @classmethod
@@ -452,6 +461,15 @@ class Study:
             categories=tuple(category for category, _ in categories),
             indifference=need(data, "indifference", str, where) if "indifference" in data else None,
             repeat=need(data, "repeat", bool, where) if "repeat" in data else False,
+            along=need(data, "along", str, where) if "along" in data else None,
+        )
+
+
+def check_along(along: object, what: str) -> None:
+    """Refuse anything but a name of what releases measure, or None."""
+    if along is not None and along not in ALONG:
+        raise CrowdveilError(
+            f"{what} is {shown(along)}: use {' or '.join(map(repr, ALONG))}, or leave it out, and the mechanism chooses"
         )
 
 

@@ -35,7 +35,7 @@ def law_of(monkeypatch):
     def law(records, scores, group, odds_instead=()):
         noise = EveryOutcome([LENGTH_ONE_IN, 2, 2 * records * CLIP, "toss", 4], Q, dict(odds_instead))
         monkeypatch.setattr(group_bits, "public_clip", lambda study: CLIP)
-        monkeypatch.setattr(group_bits, "voter_scores", lambda ballots: np.tile(scores, (ballots.voters, 1)))
+        monkeypatch.setattr(group_bits, "voter_scores", lambda ballots, _: np.tile(scores, (ballots.voters, 1)))
         made = Ballots.from_differences(STUDY, np.arange(noise.rows + 1) * records, np.ones((noise.rows * records, 2)))
         about = {"side": Categories(GROUPING.labels, np.full(noise.rows, group, CODE))}
         ballots = Ballots(made.study, made.offsets, made.dilemmas, made.choices, about=about)

@@ -47,7 +47,7 @@ def law_of(monkeypatch):
         script = [LENGTH_ONE_IN, ("orders", 2), draws if size == 1 else ("below", draws, size), *several]
         noise = EveryOutcome(script, Q, dict(odds_instead))
         monkeypatch.setattr(one_bit, "public_clip", lambda study: CLIP)
-        monkeypatch.setattr(one_bit, "voter_scores", lambda ballots: np.tile(scores, (ballots.voters, 1)))
+        monkeypatch.setattr(one_bit, "voter_scores", lambda ballots, _: np.tile(scores, (ballots.voters, 1)))
         monkeypatch.setattr(one_bit, "bits_to_report", lambda directions, epsilon: size)
         ballots = Ballots.from_differences(
             STUDY, np.arange(noise.rows + 1) * records, np.ones((noise.rows * records, 2))

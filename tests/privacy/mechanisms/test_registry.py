@@ -101,7 +101,7 @@ def test_an_option_that_would_change_nothing_is_refused(option):
         "sensitivity": {"algorithm-3"},
         "equal_votes": set(DISTRIBUTED),
         "robust": {"algorithm-2", "score"},
-        "design": {"voter-score", "pooled-score"},
+        "design": {"voter-score", "pooled-score", "one-bit", "score"},
     }[option]
     for name, mechanism in MECHANISMS.items():
         check_options(mechanism, MechanismSettings(STUDIES[0], 2.0))

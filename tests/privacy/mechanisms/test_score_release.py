@@ -49,7 +49,7 @@ def one_voter(study, records):
 
 def scores_of_each(study, records):
     """The scores of each record by itself."""
-    return np.array([record_scores(one_voter(study, [record]))[0] for record in records])
+    return np.array([record_scores(one_voter(study, [record]), study)[0] for record in records])
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -61,7 +61,7 @@ small = st.lists(st.integers(-127, 127), min_size=MACHINE.dimension, max_size=MA
 def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
     changed = [*records[:place], other, *records[place + 1 :]]
-    scores = [record_scores(one_voter(SYNTHETIC, r)) for r in (records, changed)]
+    scores = [record_scores(one_voter(SYNTHETIC, r), SYNTHETIC) for r in (records, changed)]
     assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
 
 
@@ -91,7 +91,7 @@ def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_repor
         ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
     assert reports.reported.sum(axis=1).tolist() == sizes.tolist()
-    exact = record_scores(ballots)
+    exact = record_scores(ballots, ballots.study)
     assert np.array_equal(reports.values, np.where(reports.reported, exact, 0))
 
 
@@ -116,7 +116,7 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     public = MechanismSettings(voter.study, 2.0, drawn=True)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
-    exact = record_scores(voter)[0] / (8 * RECORD_CLIP)
+    exact = record_scores(voter, voter.study)[0] / (8 * RECORD_CLIP)
     assert seen["scores"] == pytest.approx(exact, rel=1e-12)
 
 
@@ -235,8 +235,8 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 
 def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
-    parts = [record_scores(whole[s]) for s in (slice(0, 7), slice(7, 20))]
-    assert np.array_equal(np.concatenate(parts), record_scores(whole))
+    parts = [record_scores(whole[s], whole.study) for s in (slice(0, 7), slice(7, 20))]
+    assert np.array_equal(np.concatenate(parts), record_scores(whole, whole.study))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # products of numbers near 1e308
@@ -244,7 +244,7 @@ def test_scores_do_not_depend_on_how_the_crowd_is_cut():
 def test_no_record_whatever_moves_a_moment_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
     changed = [*records[:place], other, *records[place + 1 :]]
-    moments = [record_moments(one_voter(SYNTHETIC, r), np.array([0])) for r in (records, changed)]
+    moments = [record_moments(one_voter(SYNTHETIC, r), SYNTHETIC, np.array([0])) for r in (records, changed)]
     assert np.abs(moments[0] - moments[1]).max() <= RECORD_SENSITIVITY
 
 
@@ -254,8 +254,8 @@ def test_moments_tell_of_dilemmas_and_nothing_of_choices():
     turned = ballots.differences * rng.choice(np.array([-1, 1], np.int8), (ballots.records, 1))
     other = Ballots.from_differences(MACHINE, ballots.offsets, turned)
     voters = np.array([0, 3])
-    moments = record_moments(ballots, voters)
-    assert np.array_equal(moments, record_moments(other, voters))
+    moments = record_moments(ballots, ballots.study, voters)
+    assert np.array_equal(moments, record_moments(other, other.study, voters))
     along = ballots.differences[ballots.offsets[3] : ballots.offsets[4]] @ record_axes(MACHINE).design.basis
     square = (2 * np.minimum(along[:, 2] ** 2 / 4, 1) - 1).sum() * RECORD_CLIP
     assert moments[1, 2] == pytest.approx(square, abs=13)

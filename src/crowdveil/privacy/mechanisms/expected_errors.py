@@ -11,6 +11,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import Design
+from crowdveil.estimation.prior import prior_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise.distribution import CoinSum, EmpiricalNormal
 
@@ -45,6 +46,19 @@ class ExpectedErrors:
     """Whether certainty comes from Hoeffding's inequality rather than from the distribution of the noise."""
     records: int | None = None
     """Number of records that the crowd's own rest depends on (``uncertainty_along``)."""
+
+    def margin_error(self, design: Design) -> float:
+        """Return the mean squared error of a dilemma's margin, with the estimate shrunk as the prior asks for.
+
+        Along an axis with prior variance p and error variance e it is p e / (p + e); what is not measured stays p.
+        """
+        left_out = design.rest.shape[1]
+        prior = prior_deviations(design.directions + left_out, left_out) ** 2
+        error = np.diag(self.noise) + np.diag(self.sampling)
+        left = prior * error / (prior + error)
+        return float(
+            (left if self.rest_known else np.append(left[: design.directions], prior[design.directions :])).sum()
+        )
 
 
 def noise_of_reports(

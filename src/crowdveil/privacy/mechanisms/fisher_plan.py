@@ -106,15 +106,30 @@ class FisherPlan:
         return max(_NEAREST_CLIP * unit, min(allowed / self.first_noise, furthest))
 
     @classmethod
-    def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> FisherPlan:
-        """Choose a plan by loudness."""
+    def of(
+        cls,
+        design: Design,
+        units: int,
+        epsilon: Epsilon,
+        *,
+        by_voter: bool,
+        design_known: bool,
+        along: str | None = None,
+    ) -> FisherPlan:
+        """Choose a plan by loudness.
+
+        ``along`` says whether the directions that factors leave out are measured (one of ``study.ALONG``); if they are,
+        a second step is taken however faint the crowd. By default, loudness decides this, too.
+        """
         directions = design.directions
         left_out = design.rest.shape[1]
         loudness = units * epsilon.value / directions
-        widened = left_out > 0 and units * epsilon.value >= _REST * (directions + left_out)
+        loud_enough = units * epsilon.value >= _REST * (directions + left_out)
+        widened = left_out > 0 and (along == "features" or (along is None and loud_enough))
         records_loud = _KNOWN_LOUD if design_known and not widened else _RECORDS_LOUD
         enough = _VOTERS_LOUD if by_voter else records_loud
-        first, second = _split(epsilon, 1 - _FIRST_SHARE) if loudness >= enough else (epsilon, None)
+        again = loudness >= enough or (widened and along == "features")
+        first, second = _split(epsilon, 1 - _FIRST_SHARE) if again else (epsilon, None)
         bought = loudness >= _SQUARES and not design_known
         first, squares = _split(first, _SQUARES_SHARE) if bought else (first, None)
         rest = None

@@ -135,7 +135,7 @@ class _FisherScoring:
             {
                 "steps": plan.steps,
                 "weighs": "voters equally" if self.by_voter else "records equally",
-                **({} if settings.design is None else {"design": settings.design.words}),
+                **settings.design_facts,
             },
             unknown,
         )
@@ -210,7 +210,14 @@ class _FisherScoring:
         )
 
     def _plan(self, design: Design, units: int, settings: MechanismSettings, loss: Epsilon) -> FisherPlan:
-        return FisherPlan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
+        return FisherPlan.of(
+            design,
+            units,
+            loss,
+            by_voter=self.by_voter,
+            design_known=self._knows(settings),
+            along=settings.study.along,
+        )
 
     def _knows(self, settings: MechanismSettings) -> bool:
         """Whether the distribution of the dilemmas is known."""

@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.ballot_fit import gain_of_whole
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import measured_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.devices import device_sums
@@ -102,11 +102,11 @@ class GroupBits:
         self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise
     ) -> GroupBitReports:
         """Draw kinds, axes and exact bits, and report them with the group."""
-        directions = public_design(settings.study).directions
+        directions = measured_design(settings.study).directions
         clip = public_clip(settings.study)
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         axes = noise.uniform(directions, ballots.voters, 1)[:, 0]
-        scores = voter_scores(ballots)[np.arange(ballots.voters), axes]
+        scores = voter_scores(ballots, settings.study)[np.arange(ballots.voters), axes]
         drawn = uniform_below(2 * clip * ballots.counts, 1, noise)
         bits = exact_bits(scores[:, None], ballots.counts, clip, of_length, drawn)[:, 0]
         codes = self.grouping.codes(ballots)
@@ -159,7 +159,7 @@ class GroupBits:
             max(round(group.voters), 1),
             [1],
         )
-        found = estimate_from_means(means, public_design(settings.study).rotated, settings)
+        found = estimate_from_means(means, measured_design(settings.study).rotated, settings)
         return GroupEstimate(group, less_sure_of_size(found, settings.study, group.deviation / group.voters))
 
     def _odds(self, epsilon: Epsilon) -> tuple[float, float]:
@@ -194,7 +194,7 @@ class GroupBits:
 
     def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> CoinSum:
         """Return the noise of one group's estimate, if all have the same size and the crowd is indifferent."""
-        design = public_design(settings.study).rotated
+        design = measured_design(settings.study).rotated
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(loss) * math.tanh(loss.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))

@@ -16,9 +16,10 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.estimation.design import CLIP, GRID, public_design
+from crowdveil.estimation.design import CLIP, GRID, measured_design
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import fill_moments, moment_count
+from crowdveil.study.study import Study
 
 T = TypeVar("T", float, FloatArray)
 
@@ -40,31 +41,31 @@ class ScoringParameters:
     clip: int
 
 
-def record_scores(ballots: Ballots, voters: IntArray | None = None) -> IntArray:
-    """Sum the integer scores of the records of each voter, or of some, on the axes of records, each clipped."""
-    return _voter_sums(ballots, voters, record_axes(ballots.study).axes, RECORD_CLIP)
+def record_scores(ballots: Ballots, study: Study, voters: IntArray | None = None) -> IntArray:
+    """Sum the integer scores of the records of each voter, or of some, on a study's axes of records, each clipped."""
+    return _voter_sums(ballots, voters, record_axes(study).axes, measured_design(study).units, RECORD_CLIP)
 
 
-def record_moments(ballots: Ballots, voters: IntArray) -> IntArray:
+def record_moments(ballots: Ballots, study: Study, voters: IntArray) -> IntArray:
     """Sum the moments of the dilemmas (``tilted_design``) of some voters, each an integer within the clip.
 
     A moment does not depend on which side was chosen.
     """
-    design = public_design(ballots.study)
+    design = measured_design(study)
     result = np.zeros((len(voters), moment_count(design.directions)), np.int64)
     _add_moments(ballots.dilemmas, ballots.offsets, voters, design.basis, result)
     return result
 
 
-def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:
-    """Sum the integer scores of each voter's records along the rotated axes, each clipped to [-clip, clip]."""
-    return _voter_sums(ballots, None, public_design(ballots.study).rotated.axes, clip)
+def voter_scores(ballots: Ballots, study: Study, clip: int = LARGEST_SCORE) -> IntArray:
+    """Sum the integer scores of each voter's records along a study's rotated axes, each clipped to [-clip, clip]."""
+    design = measured_design(study)
+    return _voter_sums(ballots, None, design.rotated.axes, design.units, clip)
 
 
-def _voter_sums(ballots: Ballots, voters: IntArray | None, axes: IntArray, clip: int) -> IntArray:
+def _voter_sums(ballots: Ballots, voters: IntArray | None, axes: IntArray, units: FloatArray, clip: int) -> IntArray:
     voters = np.arange(ballots.voters) if voters is None else voters
     result = np.zeros((len(voters), axes.shape[1]), np.int64)
-    units = public_design(ballots.study).units
     _add_scores(ballots.differences, ballots.offsets, voters, units, axes.astype(np.float64), clip, result)
     return result
 

@@ -71,6 +71,11 @@ class MechanismSettings:
     voters: int | None = None
     """Number of voters in a file, which is public: it decides what is worth a report."""
 
+    @property
+    def design_facts(self) -> dict[str, str]:
+        """The fact about supplied dilemmas that a release states."""
+        return {} if self.design is None else {"design": self.design.words}
+
 
 OPTIONS: Mapping[str, Any] = {
     "repair": True,

@@ -17,7 +17,7 @@ from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import GRID, Design, public_design
+from crowdveil.estimation.design import GRID, Design, measured_design
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
@@ -103,7 +103,7 @@ class BitFormat:
         """Refuse unknown kinds, axes that the study's design does not have, and anything but one bit per axis."""
         if body["kind"] not in list(BitKind):
             raise Refusal(Reason.MALFORMED, f"kind must be {' or '.join(BitKind)}")
-        directions = public_design(study).directions
+        directions = measured_design(study).directions
         size = bits_to_report(directions, Epsilon.of_millionths(body["epsilon_micro"]))
         check_integers("axes", body["axes"], size, directions - 1, least=0)
         if any(a >= b for a, b in pairwise(body["axes"])):
@@ -114,7 +114,7 @@ class BitFormat:
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> BitReports:
         """Gather the bits into arrays."""
-        bits = np.zeros((len(bodies), public_design(study).directions), np.int64)
+        bits = np.zeros((len(bodies), measured_design(study).directions), np.int64)
         for row, body in enumerate(bodies):
             bits[row, body["axes"]] = body["bits"]
         kinds = np.array([_KINDS.index(body["kind"]) for body in bodies], np.int64)
@@ -153,7 +153,7 @@ class OneBit:
     words = "coin tosses, by which each voter's device may turn over the one bit, or the few, that it reports"
     paradigms = ("vldp", "rldp")
     papers = ()
-    options = ("equal_votes",)
+    options = ("equal_votes", "design")
     estimates = Estimand.PREFERENCE
     wire = BitFormat()
     tosses_coins = False
@@ -165,20 +165,20 @@ class OneBit:
 
     def scoring(self, study: Study) -> ScoringParameters:
         """Return the rotated axes of the public design, and the clip c of a voter's mean score."""
-        design = public_design(study).rotated
+        design = measured_design(study).rotated
         return ScoringParameters(design.axes, design.units, public_clip(study))
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number m of bits."""
-        return bits_to_report(public_design(study).directions, epsilon)
+        return bits_to_report(measured_design(study).directions, epsilon)
 
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> BitReports:
         """Draw kinds and axes, then draw the bits and flip some of them."""
-        directions = public_design(settings.study).directions
+        directions = measured_design(settings.study).directions
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         orders = random_orders(ballots.voters, directions, noise)
         sizes = _sizes(directions, epsilons)
-        scores = voter_scores(ballots)
+        scores = voter_scores(ballots, settings.study)
         clip = public_clip(settings.study)
         bits = np.zeros_like(scores)
         for size in np.unique(sizes).tolist():
@@ -204,12 +204,12 @@ class OneBit:
 
     def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Average the bits of each kind along each axis, and fit the preference to the means."""
-        design = public_design(settings.study).rotated
+        design = measured_design(settings.study).rotated
         return estimate_from_means(_axis_means(all_sums(reports, _sums), design, settings), design, settings)
 
     def expected_noise(self, settings: MechanismSettings, epsilons: Epsilons) -> CoinSum:
         """Return the noise for an indifferent crowd with whole ballots whose reports cover all axes equally."""
-        design = public_design(settings.study).rotated
+        design = measured_design(settings.study).rotated
         k = design.directions
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
@@ -222,10 +222,15 @@ class OneBit:
         """Return the errors for voters with this many records each; with fewer, the clip leaves less of a score."""
         study = settings.study
         usual = study.drawing.dilemmas
-        noise = noise_of_reports(partial(self.expected_noise, settings), public_design(study), voters, epsilon)
+        noise = noise_of_reports(partial(self.expected_noise, settings), measured_design(study), voters, epsilon)
         noise *= (clipped_slope(voter_clip(usual), usual) / clipped_slope(voter_clip(usual), records)) ** 2
         return ExpectedErrors(
-            noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=False, hoeffding=True, records=voters
+            noise,
+            np.zeros_like(noise),
+            _USUAL_DOUBT,
+            rest_known=study.along == "features",
+            hoeffding=True,
+            records=voters,
         )
 
 
@@ -345,7 +350,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit.gain, errors),
-        {"bits_per_report": means.sizes, "of": design.directions},
+        {"bits_per_report": means.sizes, "of": design.directions, **settings.design_facts},
         uncertainty_along(
             design,
             mean=fit.mean,

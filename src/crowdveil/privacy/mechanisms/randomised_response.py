@@ -203,7 +203,7 @@ class RandomisedResponse:
         """Return the errors at indifference, where a choice tells 2 / pi along each axis, less by what flips leave."""
         design = public_design(settings.study)
         told = voters * records * self._left(epsilon) ** 2
-        rest_known = told >= TELLING * design.whole.directions
+        rest_known = _measures_rest(settings.study, told)
         sampling = np.eye(design.directions) * DISAGREEMENT**2 / voters
         noise = np.eye((design.whole if rest_known else design).directions) * math.pi / (2 * told)
         return ExpectedErrors(
@@ -282,12 +282,12 @@ def _pooled(batches: list[ChoiceReports], settings: MechanismSettings, facts: Ma
     """Fit all choices together, weighting each by the precision that its voter's epsilon allows.
 
     The fit is along the axes of factors, and along the remaining axes, too, if the choices are more informative about
-    them than the prior. The number of choices and their epsilons are public here.
+    them than the prior, or the study says so. The number of choices and their epsilons are public here.
     """
     factors = public_design(settings.study)
     epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
     told = float(np.concatenate([np.diff(batch.offsets) for batch in batches]) @ np.tanh(epsilons / 2) ** 2)
-    design = factors.whole if told >= TELLING * factors.whole.directions else factors
+    design = factors.whole if _measures_rest(settings.study, told) else factors
     weights = influence(1 / np.tanh(epsilons / 2) ** 2, settings.equal_votes)
     groups = []
     start = 0
@@ -305,6 +305,13 @@ def _pooled(batches: list[ChoiceReports], settings: MechanismSettings, facts: Ma
         start = stop
     fit = fit_flipped_choices(groups, factors.directions)
     return _estimate(fit, design, batches, {**facts, "weighing": "every choice counts the same"})
+
+
+def _measures_rest(study: Study, told: float) -> bool:
+    """Whether so many choices, less by what flips leave, are fitted along the directions that factors leave out."""
+    if study.along is not None:
+        return study.along == "features"
+    return told >= TELLING * public_design(study).whole.directions
 
 
 def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], facts: Mapping[str, str]) -> Estimate:

@@ -13,7 +13,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import measured_design
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.mean_scores import fit_mean_scores
@@ -96,7 +96,7 @@ class ScoreFormat:
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
         """Refuse coordinates that the study's design does not have, and a wrong number of values or records."""
-        check_integers("coordinates", body["coordinates"], None, public_design(study).directions - 1, least=0)
+        check_integers("coordinates", body["coordinates"], None, measured_design(study).directions - 1, least=0)
         if any(a >= b for a, b in pairwise(body["coordinates"])):
             raise Refusal(Reason.MALFORMED, "coordinates must increase")
         check_integers("values", body["values"], len(body["coordinates"]), LARGEST)
@@ -105,7 +105,7 @@ class ScoreFormat:
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> ScoreReports:
         """Gather the scores into arrays, with zeros for coordinates that are not reported."""
-        reported = np.zeros((len(bodies), public_design(study).directions), bool)
+        reported = np.zeros((len(bodies), measured_design(study).directions), bool)
         values = np.zeros(reported.shape, np.int64)
         for row, body in enumerate(bodies):
             reported[row, body["coordinates"]] = True
@@ -142,7 +142,7 @@ class ScoreRelease:
     words = "noise, added to a few numbers in which each voter's records are summed up"
     paradigms = ("rldp", "aldp")
     papers = ()
-    options = ("equal_votes", "robust")
+    options = ("equal_votes", "robust", "design")
     estimates = Estimand.PREFERENCE
     wire = ScoreFormat()
     tosses_coins = False
@@ -178,7 +178,7 @@ class ScoreRelease:
         for subject, block in enumerate(blocks):
             speaking = np.flatnonzero(about == subject)
             first = 0 if subject == _CHOICES else axes.design.directions
-            exact = record_scores(ballots, speaking) if subject == _CHOICES else record_moments(ballots, speaking)
+            exact = (record_scores if subject == _CHOICES else record_moments)(ballots, settings.study, speaking)
             sizes = coordinates_to_report(axes, ballots.counts[speaking], epsilons[speaking], len(block))
             order = random_orders(len(speaking), len(block), noise)
             for size in np.unique(sizes).tolist():
@@ -228,6 +228,7 @@ class ScoreRelease:
             "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
             "of": design.directions,
             "weighing": "every record counts the same",
+            **settings.design_facts,
         }
         if not settings.drawn:
             facts["reports_about_dilemmas"] = int(asked.counts.sum())
@@ -272,9 +273,11 @@ class ScoreRelease:
             size = int(coordinates_to_report(axes, np.array([records]), Epsilons.same(epsilon, 1))[0])
             return float(_variance(axes, np.array([size]), np.array([records]), np.array([epsilon.micro]))[0])
 
-        noise = noise_of_reports(partial(self.expected_noise, settings), public_design(study), voters, epsilon)
+        noise = noise_of_reports(partial(self.expected_noise, settings), measured_design(study), voters, epsilon)
         noise *= variance(records) / variance(study.drawing.dilemmas)
-        return ExpectedErrors(noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=False, records=voters * records)
+        return ExpectedErrors(
+            noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=study.along == "features", records=voters * records
+        )
 
 
 _CHOICES, _DILEMMAS = 0, 1
