@@ -108,6 +108,15 @@ def shown(given: object) -> str:
     return f"{given!r:.80}"
 
 
+def plural(number: float, noun: str, nouns: str | None = None) -> str:
+    """Return a noun as it is after a number: alone after 1, else with an s, or as ``nouns`` says.
+
+    >>> f"1 {plural(1, 'voter')}, 0 {plural(0, 'voter')}, 2 {plural(2, 'entry is', 'entries are')}"
+    '1 voter, 0 voters, 2 entries are'
+    """
+    return noun if number == 1 else f"{noun}s" if nouns is None else nouns
+
+
 def check_type(given: object, expected: type, what: str, remedy: str) -> None:
     """Refuse an argument of another type, and say how to get the right one."""
     if not isinstance(given, expected):

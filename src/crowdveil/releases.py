@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.errors import CrowdveilError, as_pandas, check_flag, check_type, path_of
+from crowdveil.errors import CrowdveilError, as_pandas, check_flag, check_type, path_of, plural
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
@@ -428,8 +428,8 @@ class Release(Publication):
         what = "" if self.exact else ", for experiments: protects nobody"
         alike = "" if self.reliability is None else f", {self.reliability.share:.0%} answer alike"
         return (
-            f"{self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon {epsilon}{delta} "
-            f"by {self.mechanism}{alike}{what}"
+            f"{self.study.title}, {promise.voters} {plural(promise.voters, 'voter')}, {promise.paradigm.name} at "
+            f"epsilon {epsilon}{delta} by {self.mechanism}{alike}{what}"
         )
 
 

@@ -113,7 +113,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(folder: Path) -> None:
     table = ["import", "table", folder / "choices.csv", "--out", folder / "b.parquet"]
     refused(
         crowdveil(*table, "--mapping", folder / "mapping.toml", "--about", folder / "about.csv"),
-        "lacks the columns years",
+        "lacks the column years",
     )
     refused(crowdveil(*table, "--study", "synthetic-1", "--about", folder / "about.csv"), "no section [about]")
     moral_machine = ["import", "moral-machine", folder / "choices.csv", "--out", folder / "b.parquet"]

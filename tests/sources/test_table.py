@@ -291,7 +291,7 @@ def test_a_mapping_must_exist(tmp_path: Path) -> None:
 
 
 def test_columns_that_the_mapping_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(CrowdveilError, match="lacks the columns kind"):
+    with pytest.raises(CrowdveilError, match="lacks the column kind"):
         import_text(tmp_path, HEADER, TableMapping(STUDY, drop={"kind": "*"}))
 
 

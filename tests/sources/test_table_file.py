@@ -114,7 +114,7 @@ def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pyte
         (GOOD.decode().encode("utf-16"), "not a text file"),
         (GOOD.replace(b",", b";"), "lacks the columns voter, chosen; its cells are separated by semicolons"),
         (GOOD.replace(b",", b"\t"), "separated by tabs"),
-        (GOOD.replace(b"chosen", b"picked"), "lacks the columns chosen$"),
+        (GOOD.replace(b"chosen", b"picked"), "lacks the column chosen$"),
         (GOOD.replace(b"extra", b"voter"), "more than one column voter"),
         (GOOD + b'"cy,left,1\n' + GOOD, "row 3 opens a quote"),
         (GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50 + b'"eve,left,1\n', "line 4 opens a quote that line 55 closes"),

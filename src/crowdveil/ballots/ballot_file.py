@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.ballots.columns import CODE, DIGEST, Categories, check_distinct, join_names
-from crowdveil.errors import CrowdveilError, check_type, path_of, shown
+from crowdveil.errors import CrowdveilError, check_type, path_of, plural, shown
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
@@ -190,7 +190,7 @@ class BallotFile:
         return join_batches(self.study, list(self.batches()))
 
     def __repr__(self) -> str:
-        return f"BallotFile({str(self.path)!r}, {self.study.name}: {self.voters:,} voters)"
+        return f"BallotFile({str(self.path)!r}, {self.study.name}: {self.voters:,} {plural(self.voters, 'voter')})"
 
     @cached_property
     def _places(self) -> list[tuple[BallotShard, int]]:

@@ -42,6 +42,7 @@ from crowdveil.errors import (
     check_whole,
     is_number,
     path_of,
+    plural,
     shown,
 )
 from crowdveil.study.bundled import find_study
@@ -287,7 +288,8 @@ class Ballots:
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise CrowdveilError(f"the positions are {shown(positions)}: give whole numbers from 0 up, like [0, 2]")
         if places.size and not 0 <= places.min() <= places.max() < self.voters:
-            raise CrowdveilError(f"there are {self.voters} voters: give positions from 0 to {self.voters - 1}")
+            there = plural(self.voters, "is 1 voter", f"are {self.voters} voters")
+            raise CrowdveilError(f"there {there}: give positions from 0 to {self.voters - 1}")
         return replace(self._take(places.astype(np.int64)), selection=label)
 
     def _take(self, positions: IntArray) -> Ballots:
@@ -354,7 +356,8 @@ class Ballots:
         return as_pandas(self.to_polars())
 
     def __repr__(self) -> str:
-        return f"Ballots({self.study.name}: {self.voters:,} voters, {self.records:,} records)"
+        voters, records = plural(self.voters, "voter"), plural(self.records, "record")
+        return f"Ballots({self.study.name}: {self.voters:,} {voters}, {self.records:,} {records})"
 
     def _repr_html_(self) -> str:
         table = self.head(3).to_polars().head(10)._repr_html_()

@@ -11,7 +11,7 @@ import typer
 from crowdveil.cli.help import ReadableCommand, ReadableGroup, command_group
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, OneRecordEach, import_progress
 from crowdveil.cli.terminal import AsJson, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.ballots.selection import PartFile
@@ -153,11 +153,14 @@ def table(
 
 def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path | None, as_json: bool) -> None:
     def in_words() -> None:
-        say(f"Wrote {out_path}: {report.records} records of {report.voters} voters, from {report.rows} rows.")
+        say(
+            f"Wrote {out_path}: {report.records} {plural(report.records, 'record')} of {report.voters} "
+            f"{plural(report.voters, 'voter')}, from {report.rows} {plural(report.rows, 'row')}."
+        )
         if report.dropped:
-            say(f"  left out {report.dropped} rows, as the mapping says")
+            say(f"  left out {report.dropped} {plural(report.dropped, 'row')}, as the mapping says")
         for reason, count in report.refused.items():
-            say(f"  refused {count} rows: {reason.value}")
+            say(f"  refused {count} {plural(count, 'row')}: {reason.value}")
         if report.refused and refused is None:
             say("  (see which with --refused FILE)")
         for note in report.notes:
@@ -277,7 +280,8 @@ def _show(parts: Sequence[PartFile], as_json: bool) -> None:
 
     def in_words() -> None:
         for one in parts:
-            say(f"Wrote {one.path}: {one.voters:,} voters" + (f", {one.selection}." if one.selection else "."))
+            selected = f", {one.selection}" if one.selection else ""
+            say(f"Wrote {one.path}: {one.voters:,} {plural(one.voters, 'voter')}{selected}.")
         if any(one.selection for one in parts):
             say("A release of selected voters must declare what they were selected by: --public-selection LABEL.")
 

@@ -11,7 +11,7 @@ import typer
 
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, watched_ballots
 from crowdveil.cli.terminal import WIDTH, AsJson, Table, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.estimation.crowd_preference import CrowdPreference
@@ -83,9 +83,14 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     }
 
     def in_words() -> None:
-        spread = f"{counted.fewest_records} to {counted.most_records}"
-        say(f"{study.title}: {counted.voters} voters, {counted.records} records ({spread} each).")
-        say(f"{clipped} exceed the study's record bound {study.record_bound:.4g}: Algorithm 3 scales them down.")
+        fewest, most = counted.fewest_records, counted.most_records
+        spread = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        say(
+            f"{study.title}: {counted.voters} {plural(counted.voters, 'voter')}, {counted.records} "
+            f"{plural(counted.records, 'record')} ({spread} each)."
+        )
+        exceed, them = ("exceeds", "it") if clipped == 1 else ("exceed", "them")
+        say(f"{clipped} {exceed} the study's record bound {study.record_bound:.4g}: Algorithm 3 scales {them} down.")
         if not study.factors_are_features:
             _print_variation("factor", variation.factors)
         _print_variation("feature", variation.features)
@@ -177,12 +182,14 @@ def fit(
 
 
 def _print_society(study: Study, fitted: Society) -> None:
-    rows = Table(f"{study.title}, {fitted.voters} voters, no privacy", "feature", "society", numbers=1)
+    voters = plural(fitted.voters, "voter")
+    rows = Table(f"{study.title}, {fitted.voters} {voters}, no privacy", "feature", "society", numbers=1)
     for feature, value in sorted(zip(study.features, fitted.parameter, strict=True), key=lambda row: -row[1]):
         rows.add(feature.label, f"{value:+.4f}")
     rows.print()
     if fitted.largest_gap is None:
-        say(f"{fitted.left_out} voters have no unbounded estimate (separable records) and are left out.")
+        lost = plural(fitted.left_out, "voter has", "voters have")
+        say(f"{fitted.left_out} {lost} no unbounded estimate (separable records): left out.")
     else:
         say(f"Certified: every voter is within {fitted.largest_gap:.1e} of the best log-likelihood.")
     tell("Not private: do not publish these numbers. Use `crowdveil release`.")

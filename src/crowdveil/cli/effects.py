@@ -23,7 +23,7 @@ from crowdveil.cli.inputs import (
     watched_ballots,
 )
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.effect_release import Effects, EffectsRelease
@@ -221,7 +221,8 @@ def _print_release(made: EffectsRelease, path: Path | None) -> None:
 
 def _print_effects(found: Effects) -> None:
     for group in found.groups:
-        size = "" if group.voters is None else f", {round(group.voters):,} voters"
+        counted = None if group.voters is None else round(group.voters)
+        size = "" if counted is None else f", {counted:,} {plural(counted, 'voter')}"
         title = f"{found.study.title}{size}" if found.question is None else f"{found.question}: {group.label}{size}"
         rows = Table(title, "factor", "from -", "to +", "read from", "effect", "95 % interval", numbers=2)
         for effect in sorted(group.effects, key=lambda one: -abs(one.estimate)):

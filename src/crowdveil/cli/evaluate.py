@@ -12,7 +12,7 @@ import typer
 from crowdveil.cli.decide import AllowExperiment, ReleasePath
 from crowdveil.cli.inputs import BallotPath, watched_ballots
 from crowdveil.cli.terminal import WIDTH, AsJson, Table, bold, progress, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.evaluation.alignment import Agreement, Alignment, ModelAlignment
@@ -71,7 +71,10 @@ def _print(found: Evaluation) -> None:
     released = found.released
     say(bold(repr(found.release).strip("<>").removeprefix("release: ")))
     once = "voter" if found.weighting == "voters" else "choice"
-    say(f"Judged by {released.choices} choices of {released.voters} voters; every {once} counts once.\n")
+    say(
+        f"Judged by {released.choices} {plural(released.choices, 'choice')} of {released.voters} "
+        f"{plural(released.voters, 'voter')}; every {once} counts once.\n"
+    )
     scores = Table(None, "", "release", "limit", "coin", numbers=3)
     for row in found.rows():
         scores.add(*row)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from crowdveil.cli.terminal import progress, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.engines.batches import BatchedBallots
@@ -97,7 +97,8 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             else:
                 report = import_with_engine(given, ballots, engine, advance, one_record_each=True)
         tell(
-            f"Imported {report.records} records of {report.voters} voters from {report.rows} rows, "
+            f"Imported {report.records} {plural(report.records, 'record')} of {report.voters} "
+            f"{plural(report.voters, 'voter')} from {report.rows} {plural(report.rows, 'row')}, "
             f"{sum(report.refused.values())} of them refused."
         )
         yield ballots

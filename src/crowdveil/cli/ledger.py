@@ -9,6 +9,7 @@ import typer
 
 from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
+from crowdveil.errors import plural
 from crowdveil.privacy.epsilon import PrivacyMeasure
 from crowdveil.privacy.ledger.entries import Account, Statement
 
@@ -112,7 +113,8 @@ def _print(path: Path, statement: Statement) -> None:
 
 
 def _print_account(account: Account, measure: PrivacyMeasure) -> None:
-    who = f"{account.voters:,} voters" if account.named else "voters without names: anybody of their study"
+    named = f"{account.voters:,} {plural(account.voters, 'voter')}"
+    who = named if account.named else "voters without names: anybody of their study"
     say(
         f"\nCrowd {account.crowd}, {who}: {account.remaining} of {account.budget} remain. "
         f"A whole voter lost at most {account.whole_voter}."

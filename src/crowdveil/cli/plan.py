@@ -9,7 +9,7 @@ import typer
 
 from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, say, show
-from crowdveil.errors import CrowdveilError, OutOfReach
+from crowdveil.errors import CrowdveilError, OutOfReach, plural
 
 if TYPE_CHECKING:
     from crowdveil.privacy.planning.accuracy import Bound, RepeatedReleases
@@ -309,8 +309,9 @@ def _print_bars(study: Study, foretold: Mapping[str, Forecast]) -> None:
 
 def _print_bound(solved: Bound) -> None:
     say(
-        f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
-        f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "
+        f"With {solved.voters:g} {plural(solved.voters, 'voter')}, {solved.features:g} "
+        f"{plural(solved.features, 'feature')}, norm bound {solved.norm_bound:.4g} and epsilon {solved.epsilon:.4g}, "
+        f"privacy moves no coordinate of the society by more than {solved.error:.4g} with "
         f"probability {solved.confidence:.4g} or more (Theorem 2; exactly: {solved.exact_confidence:.4g})."
     )
 
@@ -318,7 +319,8 @@ def _print_bound(solved: Bound) -> None:
 def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
 
     rows = Table(
-        f"{compared.releases:,} releases of one crowd's mean, together epsilon {compared.epsilon:g}",
+        f"{compared.releases:,} {plural(compared.releases, 'release')} of one crowd's mean, together epsilon "
+        f"{compared.epsilon:g}",
         "noise",
         "promise",
         "a release costs",
@@ -335,7 +337,8 @@ def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
     say(
         f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. "
         "Gaussian noise has the smaller error bar from "
-        f"{compared.gaussian_better_from:,} releases on; below that, the pure promise is also the more accurate one."
+        f"{compared.gaussian_better_from:,} {plural(compared.gaussian_better_from, 'release')} on; below that, the "
+        "pure promise is also the more accurate one."
     )
     if compared.better == "gaussian" and compared.rho_each:
         say(
@@ -349,6 +352,6 @@ def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
 def _warn_of_large_delta(delta: float, voters: int) -> None:
     if not delta < 1 / voters:
         say(
-            f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow one "
-            "voter's records to be published whole."
+            f"A delta of {delta:g} is too large for {voters:,} {plural(voters, 'voter')}: 1 / voters or more would "
+            "allow one voter's records to be published whole."
         )

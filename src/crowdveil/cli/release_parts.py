@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdveil.cli.terminal import Table, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +116,7 @@ def _public_groups(
 
 
 def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
-    listed = ", ".join(f"{label} ({voters:,} voters)" for label, voters in sizes.items())
+    listed = ", ".join(f"{label} ({voters:,} {plural(voters, 'voter')})" for label, voters in sizes.items())
     say(f"Nothing was spent. Groups by {by}: {listed}.")
     say(f"Each would be charged {request.epsilon} for its own people.")
 

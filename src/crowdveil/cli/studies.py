@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Seed, Table, bold, progress, say, show
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_whole, plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,10 @@ def simulate(
     show(
         {"ballots": str(out_path), "study": found.name, "voters": written, "records": written * dilemmas},
         as_json,
-        lambda: say(f"Wrote {out_path}: {written} simulated voters, {dilemmas} records each."),
+        lambda: say(
+            f"Wrote {out_path}: {written} simulated {plural(written, 'voter')}, {dilemmas} "
+            f"{plural(dilemmas, 'record')} each."
+        ),
     )
 
 
@@ -132,11 +135,11 @@ def _simulate_csv(study: Study, voters: int, path: Path, dirty: float, rng: np.r
     def in_words() -> None:
         refused = ", and refuse:" if expected.refused else "."
         say(
-            f"Wrote {path}: {expected.rows} rows. An import must find {expected.records} records of "
-            f"{expected.voters} voters{refused}"
+            f"Wrote {path}: {expected.rows} {plural(expected.rows, 'row')}. An import must find {expected.records} "
+            f"{plural(expected.records, 'record')} of {expected.voters} {plural(expected.voters, 'voter')}{refused}"
         )
         for reason, count in expected.refused.items():
-            say(f"  {count} rows: {reason.value}")
+            say(f"  {count} {plural(count, 'row')}: {reason.value}")
 
     show({"file": str(path), "study": study.name, **expected.as_dict()}, as_json, in_words)
 
@@ -188,6 +191,6 @@ def _print_study(study: Study) -> None:
     factors.print()
     say(
         f"Norm bound B = {study.norm_bound:g}, record bound {study.record_bound:.4g}, "
-        f"{study.drawing.dilemmas} dilemmas a ballot ({study.drawing.method})"
+        f"{study.drawing.dilemmas} {plural(study.drawing.dilemmas, 'dilemma')} a ballot ({study.drawing.method})"
         f"{', one of them asked twice' if study.repeat else ''}.\nFingerprint {study.fingerprint}"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, say, show, tell
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.service.store.backup import Backup
@@ -142,7 +142,7 @@ def _words(made: Backup) -> str:
         "vote": made.rows["report"] + made.rows["ballot"],
         "release": made.rows["release"],
     }
-    return ", ".join(f"{number:,} {word}{'' if number == 1 else 's'}" for word, number in counted.items())
+    return ", ".join(f"{number:,} {plural(number, word)}" for word, number in counted.items())
 
 
 def _show(made: Backup, path: Path, as_json: bool, words: str) -> None:

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
-from crowdveil.errors import CrowdveilError, check_text
+from crowdveil.errors import CrowdveilError, check_text, plural
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
 from crowdveil.evaluation.toolkit.plotting import BLUE, GREY, ORANGE, bare
@@ -175,7 +175,8 @@ class Evaluation:
         slope = "no slope" if found.slope is None else f"slope {found.slope.estimate:.2f}"
         inside, of = self.factor_coverage
         return (
-            f"<evaluation by {found.choices:,} choices of {found.voters:,} voters: "
+            f"<evaluation by {found.choices:,} {plural(found.choices, 'choice')} of {found.voters:,} "
+            f"{plural(found.voters, 'voter')}: "
             f"{found.share_predicted.estimate:.3f} predicted (limit {self.limit.share_predicted.estimate:.3f}), "
             f"Brier {found.brier.estimate:.3f}, {slope}, bars cover {inside} of {of} factors; not protected>"
         )

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
+from crowdveil.errors import plural
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum, NoiseDistribution
 from crowdveil.privacy.uncertainty import ERROR_BAR
@@ -173,12 +174,13 @@ def finding_sentences(shown: Sequence[FeatureEstimate], places: int) -> list[str
     unasked = ", ".join(f"“{r.label}”" for r in shown if not r.known)
     never = [f"Nothing is known about {unasked}: the study’s dilemmas never differ in it."] if unasked else []
     if not clear:
+        which = "The only feature cannot" if len(shown) == 1 else f"None of the {len(shown)} features can"
+        heeded = "whether the crowd heeds it" if len(shown) == 1 else "which of them the crowd heeds"
         return [
-            f"None of the {len(shown)} features can be told from zero: with this many voters and this epsilon, the "
-            "release does not show which of them the crowd heeds.",
+            f"{which} be told from zero: with this many voters and this epsilon, the release does not show {heeded}.",
             *never,
         ]
-    sentences = [f"{len(clear)} of {len(shown)} features can be told from zero."]
+    sentences = [f"{len(clear)} of {len(shown)} {plural(len(shown), 'feature')} can be told from zero."]
     liked = [r for r in clear if r.sign is PreferenceSign.MORE][:3]
     disliked = [r for r in reversed(clear) if r.sign is PreferenceSign.LESS][:3]
     if liked:

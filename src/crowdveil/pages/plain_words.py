@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from crowdveil.errors import plural
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.shuffling import RelayedPromise
@@ -156,7 +157,8 @@ def _grouped(why: str) -> Iterator[str]:
 def _secret_groups(facts: Mapping[str, Any]) -> Iterator[str]:
     yield "Who belongs to which group is protected, too, as a part of what a voter said."
     if "group_voters" in facts:
-        yield f"This group, “{facts['group']}”, has about {facts['group_voters']:,} voters, by a noisy count."
+        voters = facts["group_voters"]
+        yield f"This group, “{facts['group']}”, has about {voters:,} {plural(voters, 'voter')}, by a noisy count."
     if "what_is_left" in facts:
         yield f"That leaves little: {facts['what_is_left']}."
 

@@ -116,7 +116,10 @@ def _opening(heading: str, releases: Sequence[Release]) -> str:
 def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
     voters = dict.fromkeys(_voters(release) for release in releases)
     features = dict.fromkeys(str(release.study.dimension) for release in releases)
-    numbers = [("voters", " / ".join(voters)), ("features", " / ".join(features))]
+    numbers = [
+        ("voter" if set(voters) == {"1"} else "voters", " / ".join(voters)),
+        ("feature" if set(features) == {"1"} else "features", " / ".join(features)),
+    ]
     if len(releases) > 1:
         return [*numbers, ("releases", str(len(releases)))]
     promised = releases[0].guarantee

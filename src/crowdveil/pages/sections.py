@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from crowdveil.decision import Decision
+from crowdveil.errors import plural
 from crowdveil.pages import plain_words
 from crowdveil.pages.feature_estimates import (
     FeatureEstimate,
@@ -76,7 +77,8 @@ def picture_section(view: ReleaseView, level: int) -> str:
     estimates = view.feature_estimates
     places = view.places
     findings = finding_sentences(estimates, places)
-    title = f"What the crowd prefers: {len(estimates)} features with {ERROR_BAR:.0%} error bars"
+    features = f"{len(estimates)} {plural(len(estimates), 'feature')}"
+    title = f"What the crowd prefers: {features} with {ERROR_BAR:.0%} error bars"
     plots = "\n".join(
         f'<div class="{width}">'
         + forest_plot(

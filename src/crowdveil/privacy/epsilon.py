@@ -17,7 +17,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_whole, plural
 
 MICROS_PER_UNIT = 1_000_000
 
@@ -268,7 +268,7 @@ class Epsilons:
         if not len(self):
             return "<epsilons of nobody>"
         span = f"{self.smallest}" if self.common else f"{self.smallest} to {self.largest}"
-        return f"<epsilons of {len(self)} voters: {span}>"
+        return f"<epsilons of {len(self)} {plural(len(self), 'voter')}: {span}>"
 
     def __reduce__(self) -> tuple[Callable[..., Epsilons], tuple[Any, ...]]:
         """Travel to workers as one number where all have the same."""

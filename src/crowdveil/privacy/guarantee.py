@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.privacy.epsilon import Amount, Epsilon
 
 
@@ -101,7 +101,8 @@ class Guarantee:
     def __repr__(self) -> str:
         least = f"{self.smallest_epsilon} to " if self.personal else ""
         delta = f", delta {self.delta:g}" if self.delta else ""
-        return f"<guarantee: {self.paradigm.name} at epsilon {least}{self.epsilon}{delta}, {self.voters:,} voters>"
+        voters = f"{self.voters:,} {plural(self.voters, 'voter')}"
+        return f"<guarantee: {self.paradigm.name} at epsilon {least}{self.epsilon}{delta}, {voters}>"
 
     @property
     def personal(self) -> bool:

@@ -38,7 +38,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
-from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.errors import CrowdveilError, Reason, plural
 from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
 from crowdveil.service.api.errors import add_error_handlers, error_response
 from crowdveil.service.settings import ServiceSettings
@@ -408,7 +408,7 @@ class RateLimit:
             free = not self._proxies and address in ("127.0.0.1", "::1")
             wait = 0 if free else self._buckets.take(address)
             if wait:
-                message = f"too many requests from your address: try again in {wait} seconds"
+                message = f"too many requests from your address: try again in {wait} {plural(wait, 'second')}"
                 refusal = error_response(Reason.TOO_MANY_REQUESTS, message, {"Retry-After": str(wait)})
                 await refusal(scope, receive, send)
                 return

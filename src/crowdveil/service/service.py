@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.releases import Release
 from crowdveil.service.server import log_failure
 from crowdveil.service.settings import ServiceSettings
@@ -77,7 +77,7 @@ def destroy_due(service: Service) -> None:
             log_failure(error)
             continue
         if destroyed:
-            entry = f"destroyed {destroyed} ballots in a backup"
+            entry = f"destroyed {destroyed} {plural(destroyed, 'ballot')} in a backup"
             service.store.audit_log.add(LogEntry(service.now(), BY_ITSELF, entry, None, path.name))
 
 

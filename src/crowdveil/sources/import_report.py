@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crowdveil.ballots.ballots import Ballots, check_one_record_each
-from crowdveil.errors import CrowdveilError, check_flag, is_number, shown
+from crowdveil.errors import CrowdveilError, check_flag, is_number, plural, shown
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
@@ -56,8 +56,9 @@ class ImportReport:
 
     def __repr__(self) -> str:
         return (
-            f"<import of {self.rows:,} rows: {self.records:,} records of {self.voters:,} voters, "
-            f"{sum(self.refused.values()):,} rows refused, {self.dropped:,} left out>"
+            f"<import of {self.rows:,} {plural(self.rows, 'row')}: {self.records:,} {plural(self.records, 'record')} "
+            f"of {self.voters:,} {plural(self.voters, 'voter')}, {sum(self.refused.values()):,} of the rows refused, "
+            f"{self.dropped:,} left out>"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.errors import CrowdveilError, path_of, plural
 from crowdveil.sources.import_report import REASON, ROW, TEXT, RowDefect
 
 _MOST_NAMED = 6
@@ -131,7 +131,7 @@ class TableFile:
             hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
             named = ", ".join(missing[:_MOST_NAMED])
             more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-            raise CrowdveilError(f"{self.path} lacks the columns {named}{more}{hint}")
+            raise CrowdveilError(f"{self.path} lacks the {plural(len(missing), 'column')} {named}{more}{hint}")
         doubled = [c for c in (*needed, *optional) if columns.count(c) > 1]
         if doubled:
             raise CrowdveilError(f"{self.path} has more than one column {doubled[0]}: keep one of them")

@@ -336,5 +336,5 @@ def test_a_ledger_shows_itself_in_a_few_lines(ledger: Ledger) -> None:
     post(ledger, CATS, 300_000, Unit.VOTER, 5, "first")
     assert repr(ledger) == f"<ledger of epsilons in {ledger.path}>"
     assert repr(ledger.statement()) == (
-        "<statement: nobody may lose more than epsilon 1\n  <crowd 1, 1 voters: 0.3 of 1 spent>>"
+        "<statement: nobody may lose more than epsilon 1\n  <crowd 1, 1 voter: 0.3 of 1 spent>>"
     )

@@ -185,3 +185,18 @@ def test_what_voters_said_of_themselves_is_tallied_and_corrected(hosted):
     (tally,) = about_tallies(hosted.store.polls.known("asked"), stored)
     assert f"({tally.answered} answered)" in hosted.get("/host/polls/asked").text
     assert sum(times for _, times in stored) == 6
+
+
+def test_one_voter_is_a_voter_on_every_page(hosted):
+    for name, paradigm in (("central", "rlcp"), ("devices", "rldp")):
+        hosted.store.polls.add(poll_from_dict({"name": name, "study": "fairness", "paradigm": paradigm, "quota": 1}))
+        hosted.vote(name, 1)
+        pages = {
+            part: flat(hosted.get(f"/host/polls/{name}{part}").text) for part in ("", "/data", "/delete", "/recruit")
+        }
+        for told in pages.values():
+            assert not re.search(r"\b1 (voters|reports|ballots|links|days|were|are)\b", told)
+        assert "1 voter on 1 day, by level of privacy" in pages[""]
+        assert "1 voter</dd>" in pages[""]
+        assert ("the exact answers of 1 voter, who trusts you" in pages["/data"]) is (name == "central")
+        assert ("1 report, with the noise" in pages["/data"]) is (name == "devices")

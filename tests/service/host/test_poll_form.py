@@ -181,7 +181,7 @@ def test_what_the_form_has_no_field_for_is_left_to_the_file():
         ({"q2_high": "old"}, "question 3, the highest number: give a whole number, got 'old'"),
         ({"q0_expected": "blue"}, "the answer that passes must be one of its answers, got 'blue'"),
         ({"q4_expected": "x"}, "a free text cannot be an attention check"),
-        ({"t_fr_q1_options": "En bus"}, "question 2 in French has 1 answers and 2 in English"),
+        ({"t_fr_q1_options": "En bus"}, "question 2 in French has 1 answer and 2 in English"),
         ({"t_fr_title": ""}, "the study in French: the title is missing"),
         ({"t_fr_f0_label": ""}, "in French: the name of fact 1 is missing"),
         ({"t_fr_f1_values": "voiture, moto"}, "fact 2 has 2 values and 3 in English"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from crowdveil.errors import BudgetExceeded
+from crowdveil.errors import BudgetExceeded, plural
 from crowdveil.privacy.epsilon import NOTHING, Amount, PrivacyMeasure
 from crowdveil.privacy.guarantee import Unit
 
@@ -209,7 +209,7 @@ class Account:
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
     def __repr__(self) -> str:
-        who = f"{self.voters:,} voters" if self.named else "voters without names"
+        who = f"{self.voters:,} {plural(self.voters, 'voter')}" if self.named else "voters without names"
         return f"<crowd {self.crowd}, {who}: {self.spent} of {self.budget} spent>"
 
     def as_dict(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -69,9 +69,9 @@ class Forecast:
 
     def __repr__(self) -> str:
         return (
-            f"<forecast: {self.study}, {self.paradigm} by {self.mechanism}, {self.voters:,} voters with "
-            f"{self.records:,} records at epsilon {self.epsilon:g}: {self.predicted:.1%} predicted, "
-            f"{self.decided:.0%} decided>"
+            f"<forecast: {self.study}, {self.paradigm} by {self.mechanism}, {self.voters:,} "
+            f"{plural(self.voters, 'voter')} with {self.records:,} {plural(self.records, 'record')} at epsilon "
+            f"{self.epsilon:g}: {self.predicted:.1%} predicted, {self.decided:.0%} decided>"
         )
 
     @property

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.service.host.request import (
     BROWSER_COOKIE,
     PLACE,
@@ -42,7 +42,8 @@ def sign_in(request: HostRequest) -> Response:
     wait = attempts.wait(request.address, now)
     if wait:
         minutes = -(-wait // 60)
-        response = _refused(request, 429, f"There were too many wrong attempts. Try again in {minutes} minutes.")
+        again = f"Try again in {minutes} {plural(minutes, 'minute')}."
+        response = _refused(request, 429, f"There were too many wrong attempts. {again}")
         response.headers["Retry-After"] = str(wait)
         return response
     by_link = "link" in request.form

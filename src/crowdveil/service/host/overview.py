@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import segno
 from starlette.responses import Response
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.submission import is_token, report_id
@@ -24,14 +24,17 @@ from crowdveil.service.store.polls import PollStatus
 from crowdveil.study.translations import OWN_LANGUAGE
 
 COUNTED = {
-    "report": "reports",
-    "ballot": "ballots with exact answers",
-    "link": "links",
-    "withdrawal": "withdrawals",
-    "release": "releases, which programs that use them for decisions will no longer find",
-    "charge": "entries of the budget ledger",
+    "report": ("report", "reports"),
+    "ballot": ("ballot with exact answers", "ballots with exact answers"),
+    "link": ("link", "links"),
+    "withdrawal": ("withdrawal", "withdrawals"),
+    "release": (
+        "release, which programs that use it for decisions will no longer find",
+        "releases, which programs that use them for decisions will no longer find",
+    ),
+    "charge": ("entry of the budget ledger", "entries of the budget ledger"),
 }
-"""The tables that a host is told about before a poll is deleted."""
+"""The tables that a host is told about before a poll is deleted: what one row is, and what several are."""
 MOST_LINKS = 10_000
 SERVICES = {
     "Prolific": "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}",
@@ -131,7 +134,7 @@ def delete(request: HostRequest) -> Response:
         return _before(request, f"To delete the poll, type its name, {status.poll.name}. Nothing was deleted.", 400)
     told = request.store.polls.contents(status.poll.name)
     request.store.polls.delete(status.poll.name)
-    request.remarks.append(", ".join(f"{told[table]} {table}s" for table in COUNTED if told[table]))
+    request.remarks.append(", ".join(f"{told[table]} {plural(told[table], table)}" for table in COUNTED if told[table]))
     return request.go("/")
 
 
@@ -143,7 +146,7 @@ def _before(request: HostRequest, wrong: str | None = None, code: int = 200) -> 
         code,
         poll=status.poll,
         tab="overview",
-        counted=[(told[table], words) for table, words in COUNTED.items() if told[table]],
+        counted=[(told[table], plural(told[table], *words)) for table, words in COUNTED.items() if told[table]],
         wrong=wrong,
     )
 

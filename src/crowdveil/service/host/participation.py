@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
+from crowdveil.errors import plural
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.about_you import MeanAnswer, OptionShare, corrected_mean, corrected_shares
 from crowdveil.protocol.polls import Level, PollState
@@ -215,7 +216,9 @@ def participation_chart(days: Sequence[Day], levels: Sequence[str]) -> Markup:
 
     The table beside it shows the same numbers.
     """
-    said = f"{sum(one.total for one in days):,} voters on {len(days)} days, by level of privacy: {', '.join(levels)}"
+    voters = sum(one.total for one in days)
+    when = f"{voters:,} {plural(voters, 'voter')} on {len(days)} {plural(len(days), 'day')}"
+    said = f"{when}, by level of privacy: {', '.join(levels)}"
     return Markup("").join(
         Markup(
             '<div class="{0}"><svg class="chart" viewBox="0 0 {1:g} {2:g}" role="img" aria-labelledby="chart-{0}">'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.privacy.guarantee import PARADIGMS, Place
 from crowdveil.privacy.mechanisms.registry import RELAYED
 from crowdveil.protocol.questions import WITH_NUMBERS, WITH_OPTIONS, QuestionKind
@@ -223,8 +223,8 @@ def _answers(given: Mapping[str, str], row: str, answers: Sequence[str], place: 
         translated = lines(given.get(f"t_{language}_{row}options", ""))
         if translated and len(translated) != len(answers):
             raise CrowdveilError(
-                f"{place} in {language_name(language)} has {len(translated)} answers and {len(answers)} in English: "
-                "write the same number, one per line"
+                f"{place} in {language_name(language)} has {len(translated)} {plural(len(translated), 'answer')} and "
+                f"{len(answers)} in English: write the same number, one per line"
             )
         for texts, words in zip(said, translated, strict=False):
             texts[language] = words

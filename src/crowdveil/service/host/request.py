@@ -24,7 +24,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.pages.feature_estimates import one_line, signed
 from crowdveil.service.public.pictures import track
 from crowdveil.service.server import Attempts, client_address
@@ -52,6 +52,7 @@ TEMPLATES.filters.update(
     signed=signed,
     fixed=lambda value, places: f"{value:.{places}f}",
     thousands=lambda number: f"{number:,}",
+    plural=plural,
 )
 TEMPLATES.globals["track"] = track
 

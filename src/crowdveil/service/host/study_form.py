@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, plural
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
@@ -210,8 +210,9 @@ def _translation(given: Mapping[str, str], study: Mapping[str, Any], language: s
         words = between_commas(said(f"f{k}_values", f"what the values of fact {k + 1} are called"))
         if len(words) != len(fact["levels"]):
             raise CrowdveilError(
-                f"the study in {language_name(language)}: fact {k + 1} has {len(words)} values and "
-                f"{len(fact['levels'])} in English: write the same number, with commas"
+                f"the study in {language_name(language)}: fact {k + 1} has {len(words)} "
+                f"{plural(len(words), 'value')} and {len(fact['levels'])} in English: write the same number, with "
+                "commas"
             )
         categories[fact["name"]] = {"label": label, "words": dict(zip(fact["levels"], words, strict=True))}
     return {
