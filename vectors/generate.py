@@ -93,7 +93,7 @@ def scores() -> dict[str, Any]:
     axes = record_axes(study)
     cases = [[1.0, 0.0], [0.1, 0.3], [-3.0, 2.0], [0.0, 0.0], [2**-11, -(2**-11)], [-0.2, 0.6]]
     records = [Ballots.from_differences(study, np.array([0, 1]), np.array([case])) for case in cases]
-    exact = np.array([record_scores(record)[0] for record in records])
+    exact = np.array([record_scores(record, study)[0] for record in records])
     return {
         "axes": axes.axes.tolist(),
         "units": axes.design.units.tolist(),

@@ -1,6 +1,8 @@
 """How often a choice is wrong and certain, on the dilemmas where that happens most.
 
 python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS        a row of docs/sweeps.md
+
+MECHANISM may be 'score --along features'.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def wrong_and_certain(
     The crowd is fixed, and its preference over all features is exact; only the noise is fresh. Where the ranking and
     the unshrunk estimate differ nothing is certain, as in a decision.
     """
-    by_record = mechanism not in ("voter-score", "one-bit")
+    by_record = mechanism.split()[0] not in ("voter-score", "one-bit")
     truth = crowd_preference(ballots, weighting="choices" if by_record else "voters").preference
     count = np.zeros((len(CERTAINTIES), len(dilemmas)))
     for number in range(draws):

@@ -3,13 +3,13 @@
 python tests/statistics/populations.py MECHANISM RELEASES        the whole sweep of a mechanism, into docs/sweeps.md
 python tests/statistics/populations.py MECHANISM RELEASES EPSILON VOTERS RECORDS        one setting of it
 
-MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
+MECHANISM may be 'score --robust 0.02' or 'score --along features', and EPSILON 0.3/1/3: as many voters have each.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -130,15 +130,17 @@ class Population:
 
 def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: int, **settings: Any) -> Release:
     """Release a crowd's preference; devices know that the generator drew its dilemmas."""
-    mechanism, *robust = mechanism.split(" --robust ")
+    mechanism, *options = mechanism.split(" --")
+    given = dict(option.split(" ") for option in options)
+    along = given.get("along")
     if mechanism in CENTRAL:
         assert isinstance(epsilon, Epsilon), "a trusted aggregator adds one noise for all"
         paradigm = CENTRAL[mechanism].paradigms[0]
-        return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism)
-    given = {"robust": float(robust[0])} if robust else {}
+        return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism, along=along)
     made, voters = DISTRIBUTED[mechanism], ballots.voters
-    chosen = {"drawn": True, "voters": voters, **given, **settings}
-    public = MechanismSettings(ballots.study, ballots.study.norm_bound, **chosen)
+    robust = float(given.get("robust", 0.0))
+    chosen = {"drawn": True, "voters": voters, "robust": robust, **settings}
+    public = MechanismSettings(replace(ballots.study, along=along), ballots.study.norm_bound, **chosen)
     epsilons = epsilon.of(voters, seed) if isinstance(epsilon, Mixture) else Epsilons.same(epsilon, voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))
     estimate = made.aggregate([reports], public)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crowdveil.estimation.design import measured_design
 from crowdveil.estimation.l1_ball import fit_in_ball
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -166,6 +167,7 @@ def test_a_study_has_the_same_fingerprint_here_and_in_python(node):
     named = (Factor("levels", "\u4e16", ("a", "b"), {"low": 2, "unit": -3}), Factor("f", "f", ("a", "b"), {"unit": 1}))
     own = tuple(Factor(f.name, "f", ("a", "b"), {f.name: 1}) for f in bare)
     studies += [Study("s", "t", "q", bare, drawing, named_factors=factors) for factors in ((), named, named[::-1], own)]
+    studies.append(replace(studies[-1], along="features"))
     script = f"import {{ fingerprint }} from {json.dumps((MODULES / 'study.js').as_uri())};"
     script += "import { readFileSync } from 'node:fs'; const studies = JSON.parse(readFileSync(0, 'utf8'));"
     script += "console.log(JSON.stringify(studies.map(fingerprint)));"
@@ -198,7 +200,7 @@ def poll_of(study, mechanism):
         "score": lambda: int(coordinates_to_report(record_axes(study), count, epsilon)[0]),
         "subset-selection": lambda: subset_size(study.dimension, MICRO / 1e6),
         "one-choice": lambda: int(choices_to_report(count, epsilon)[0]),
-        "one-bit": lambda: bits_to_report(len(study.factors), EPSILON),
+        "one-bit": lambda: bits_to_report(measured_design(study).directions, EPSILON),
     }
     return {
         "study": study.as_dict(),
@@ -216,9 +218,9 @@ def poll_of(study, mechanism):
     }
 
 
-def crowd_of(name):
+def crowd_of(name, along=None):
     """A study, its voters' ballots, and what each of their devices knows."""
-    study = load_study(name)
+    study = replace(load_study(name), along=along)
     answered = next(simulate_responses(study, VOTERS, np.random.default_rng(3)))
     each = study.drawing.dilemmas
     voters = [
@@ -269,6 +271,13 @@ def differ(node, mechanism, study, ballots, voters):
 @pytest.mark.parametrize("mechanism", DISTRIBUTED)
 def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
     assert not differ(node, mechanism, *crowd)
+
+
+@pytest.mark.parametrize("mechanism", ["one-bit", "score"])
+def test_a_crowd_of_devices_that_report_along_every_direction_says_what_python_says(node, mechanism):
+    study, *crowd = crowd_of("moral-machine", along="features")
+    assert len(poll_of(study, mechanism)["method"]["axes"][0]) == study.dimension > len(study.factors)
+    assert not differ(node, mechanism, study, *crowd)
 
 
 # Of so few voters, Algorithm 3, single choices and single bits tell too little for this to be certain.

@@ -36,6 +36,7 @@
  * @property {Feature[]} features
  * @property {Category[]} [categories]
  * @property {Factor[]} [factors] without them the features are the factors
+ * @property {string} [along] what releases measure: "factors" or "features"
  *
  * @typedef {{name: string, title: string, poles: [string, string], weights: Record<string, number>}} Factor
  *
@@ -102,7 +103,7 @@ const FLOATS = ["norm_bound", "record_norm", "low", "high", "unit", "levels", "l
  * @param {Study} study
  * @returns {string}
  */
-export function fingerprint({ factors = [], ...study }) {
+export function fingerprint({ factors = [], along: _, ...study }) {
   const names = study.features.map((feature) => feature.name);
   const weighed = factors.map(({ name, weights }) => ({
     name,
