@@ -1,4 +1,4 @@
-"""crowdveil release --design: dilemmas that are public, or the study's own generator, in place of a guess."""
+"""crowdveil release --design and --along: which dilemmas were asked, and what of a preference is measured."""
 
 import json
 
@@ -55,3 +55,44 @@ def test_what_is_no_design_is_told_in_one_line_and_costs_nothing(folder, paradig
     refused(crowdveil(*order(folder, *more)), words)
     assert answer("ledger", "show", folder / "ledger") == before
     assert not (folder / "no.json").exists()
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """Ballots of 300 simulated voters of the study that has more features than factors, and a ledger."""
+    place = tmp_path_factory.mktemp("along")
+    study = load_study("moral-machine")
+    (drawn,) = simulate_crowd(study, 300, np.random.default_rng(1))
+    write_ballots(place / "crowd.parquet", study, [drawn], {})
+    answer("ledger", "create", place / "ledger", "--budget", "99")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("given", "measured"),
+    [
+        (("--paradigm", "rldp", "--epsilon", "1", "--design", "study"), "factors"),
+        (("--paradigm", "rldp", "--epsilon", "9", "--design", "study"), "features"),
+        (("--paradigm", "rldp", "--epsilon", "9"), None),
+        (("--paradigm", "vlcp", "--epsilon", "1", "--along", "features"), "features"),
+    ],
+)
+def test_what_is_measured_is_asked_for_or_chosen_by_public_numbers_and_stands_in_the_release(machine, given, measured):
+    out = machine / "out.json"
+    answer("release", machine / "crowd.parquet", *given, "--ledger", machine / "ledger", "--out", out)
+    written = json.loads(out.read_text())
+    assert written["study"].get("along") == measured
+    axes = len(written["unknown"]["center"])
+    assert axes == (23 if measured == "features" else 9)
+    # Whatever is measured, the factors are told, and the release decides dilemmas of the same study.
+    assert len(answer("decide", out, '[{"features": {"girl": 1}}, {"features": {"dog": 2}}]')["ranking"]) == 2
+
+
+def test_a_wrong_word_for_what_to_measure_names_the_right_ones_and_costs_nothing(machine):
+    before = answer("ledger", "show", machine / "ledger")
+    given = ("--paradigm", "vlcp", "--epsilon", "1", "--along", "axes", "--out", machine / "wrong.json")
+    refused(
+        crowdveil("release", machine / "crowd.parquet", *given, "--ledger", machine / "ledger"),
+        "along is 'axes': use 'factors' or 'features', or leave it out",
+    )
+    assert answer("ledger", "show", machine / "ledger") == before

@@ -24,3 +24,13 @@ def test_a_goal_out_of_reach_is_said():
 
 def test_nothing_given_is_refused():
     refused(crowdveil("plan", "--study", "kidney"), "one can be found")
+
+
+def test_a_forecast_says_what_devices_had_best_measure():
+    """Of 3,000 voters at epsilon 1, nine factors by bits, and every direction by scores; kidney has no others."""
+    order = ("--voters", "3000", "--epsilon", "1", "--paradigm", "vldp", "--paradigm", "rldp", "--paradigm", "vlcp")
+    found = answer("plan", *order)["forecasts"]
+    assert {name: one["along"] for name, one in found.items()} == {"vldp": "factors", "rldp": "features", "vlcp": None}
+    assert found["rldp"]["decided"] > 0.5 > found["vldp"]["decided"]
+    assert 'along = "features"' in crowdveil("plan", *order).stdout
+    assert answer("plan", "--study", "kidney", *order)["forecasts"]["rldp"]["along"] is None

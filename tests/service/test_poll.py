@@ -96,6 +96,16 @@ def test_mistakes_are_told(change: dict[str, Any], told: str) -> None:
         poll_from_dict({**FULL, **change})
 
 
+def test_a_poll_says_what_its_devices_measure() -> None:
+    plain = {"name": "streets", "study": "moral-machine"}
+    made = poll_from_dict({**plain, "along": "features"})
+    assert made.study.along == "features"
+    assert poll_from_dict(poll_as_dict(made)) == made
+    assert poll_from_dict(plain).study.along is None
+    with pytest.raises(CrowdveilError, match="along is 'axes': use 'factors' or 'features'"):
+        poll_from_dict({**plain, "along": "axes"})
+
+
 def test_a_central_poll_has_a_budget_and_no_levels() -> None:
     with pytest.raises(CrowdveilError, match="has a budget"):
         poll_from_dict({"name": "p", "study": "kidney", "paradigm": "vlcp", "levels": {"only": 1}})

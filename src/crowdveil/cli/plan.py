@@ -289,6 +289,14 @@ def _print_forecasts(
         say()
         _print_bars(study, good)
         say()
+        widely = [name for name, one in good.items() if one.along == "features" and study.along is None]
+        if widely:
+            say(
+                f"{' and '.join(widely)}: measured along features, every direction in which they differ,\n"
+                'which promises the least error here. In a poll, write along = "features"; of a\n'
+                "file whose dilemmas the study's generator drew, `release --design study` does so\n"
+                "by itself.\n"
+            )
         say(
             f"For a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
             "choices, predicted is the share that the release will predict, and decided the\n"

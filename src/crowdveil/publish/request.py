@@ -25,7 +25,6 @@ from crowdveil.ballots.ballots import (
 from crowdveil.ballots.columns import check_distinct, names_from_digests
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, check_flag, check_text, is_number, path_of, shown
-from crowdveil.estimation.design import public_design
 from crowdveil.estimation.dilemmas import public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
@@ -42,11 +41,12 @@ from crowdveil.privacy.mechanisms.registry import (
     check_options,
     distributed,
     mechanism_name,
+    recommended_along,
 )
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.uncertainty import ERROR_BAR
 from crowdveil.privacy.zcdp import ZcdpBudget
-from crowdveil.study.study import ALONG, Study, check_along
+from crowdveil.study.study import Study, check_along
 
 FEWEST_VOTERS = 2
 FEWEST_IN_GROUP = 2
@@ -247,30 +247,12 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
 
 
 def _along(request: Request, settings: MechanismSettings, name: str, epsilon: Epsilon) -> Study:
-    """Return the study with what the release measures: what was asked for, or what promises the least error.
-
-    A central mechanism chooses by its own plan. Devices report along factors, unless the generator drew the dilemmas:
-    else how these correlate between factors and the rest would have to be reported, too. Then, of voters with whole
-    ballots, whichever leaves the smaller error of a dilemma's margin is measured.
-    """
-    study = settings.study
-    mechanism = MECHANISMS[name]
-    if request.along is not None:
-        if mechanism.estimates is not Estimand.PREFERENCE:
-            raise CrowdveilError(f"{name} estimates the paper's society, over all features: leave along out")
-        return replace(study, along=request.along)
-    design = public_design(study)
-    if study.along is not None or name not in DISTRIBUTED or not settings.drawn or not design.rest.shape[1]:
-        return study
+    """Return the study with what the release measures: what was asked for, or what promises the least error."""
+    if request.along is not None and MECHANISMS[name].estimates is not Estimand.PREFERENCE:
+        raise CrowdveilError(f"{name} estimates the paper's society, over all features: leave along out")
     assert settings.voters is not None  # a file's voters were counted
-    errors = {}
-    for along in ALONG:
-        supposed = replace(settings, study=replace(study, along=along))
-        found = mechanism.expected_errors(supposed, settings.voters, study.drawing.dilemmas, epsilon)
-        if found is None:
-            return study
-        errors[along] = found.margin_error(design)
-    return replace(study, along=min(errors, key=errors.__getitem__))
+    along = request.along or recommended_along(name, settings, settings.voters, epsilon)
+    return replace(settings.study, along=along)
 
 
 def checked_dataset(source: BallotSource, request: Request) -> Census:

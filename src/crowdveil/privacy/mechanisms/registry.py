@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
@@ -39,7 +41,7 @@ from crowdveil.privacy.mechanisms.reliability import central_reliability, distri
 from crowdveil.privacy.mechanisms.score_release import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.shares import split_budget
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
-from crowdveil.study.study import Study
+from crowdveil.study.study import ALONG, Study
 
 _CENTRAL: list[CentralMechanism[Any, Any]] = [
     Algorithm1(),
@@ -114,6 +116,28 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
         case _:
             better = tells_more_than_choices(record_axes(study), study.drawing.dilemmas, epsilons)
             return ScoreRelease.name if better else RandomisedResponse.name
+
+
+def recommended_along(name: str, settings: MechanismSettings, voters: int, epsilon: Epsilon) -> str | None:
+    """Return what a mechanism had best measure (one of ``ALONG``), given public data only; None if it chooses itself.
+
+    A central mechanism chooses by its own plan, and randomised response by the number of choices. Other devices report
+    along factors, unless the study's generator drew the dilemmas: else how these correlate between factors and the rest
+    would have to be reported, too. Then, of voters with whole ballots, whichever leaves the smaller error of a
+    dilemma's margin is measured.
+    """
+    study = settings.study
+    design = public_design(study)
+    if study.along is not None or name not in DISTRIBUTED or not settings.drawn or not design.rest.shape[1]:
+        return study.along
+    errors = {}
+    for along in ALONG:
+        supposed = replace(settings, study=replace(study, along=along))
+        found = DISTRIBUTED[name].expected_errors(supposed, voters, study.drawing.dilemmas, epsilon)
+        if found is None or not DISTRIBUTED[name].scoring(study):
+            return None
+        errors[along] = found.margin_error(design)
+    return min(errors, key=errors.__getitem__)
 
 
 def mechanism_name(

@@ -18,7 +18,7 @@ This is a forecast for a typical crowd, not a promise for yours.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -35,7 +35,14 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.expected_errors import CROWD, ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, uncertainty_along
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed, recommended
+from crowdveil.privacy.mechanisms.registry import (
+    CENTRAL,
+    DISTRIBUTED,
+    central,
+    distributed,
+    recommended,
+    recommended_along,
+)
 from crowdveil.study.study import Study
 
 AGREEMENT = 0.75
@@ -55,6 +62,8 @@ class Forecast:
     study: str
     paradigm: str
     mechanism: str
+    along: str | None
+    """What devices had best measure, "factors" or "features"; None if the mechanism chooses, or there is no choice."""
     voters: int
     records: int
     epsilon: float
@@ -85,6 +94,7 @@ class Forecast:
             "study": self.study,
             "paradigm": self.paradigm,
             "mechanism": self.mechanism,
+            "along": self.along,
             "voters": self.voters,
             "records": self.records,
             "epsilon": self.epsilon,
@@ -105,14 +115,18 @@ def forecast(
     agreement: float = AGREEMENT,
     certainty: float = 0.9,
 ) -> Forecast:
-    """Forecast a release by the recommended mechanism."""
+    """Forecast a release by the recommended mechanism; if devices report, the study's generator draws the dilemmas."""
     name = recommended(paradigm, study, Epsilons.same(epsilon, min(voters, CROWD)))
+    settings = MechanismSettings(study, study.norm_bound, drawn=name in DISTRIBUTED)
+    along = recommended_along(name, settings, voters, epsilon)
     crowd = _typical(study, agreement)
-    errors = _CrowdErrors(_expected_errors(name, study, voters, records, epsilon), crowd)
+    settings = replace(settings, study=replace(study, along=along))
+    errors = _CrowdErrors(_expected_errors(name, settings, voters, records, epsilon), crowd)
     return Forecast(
         study=study.name,
         paradigm=paradigm.name,
         mechanism=name,
+        along=along,
         voters=voters,
         records=records,
         epsilon=epsilon.value,
@@ -224,10 +238,11 @@ class _CrowdErrors:
         return math.sqrt(-2 * math.log(1 - certainty)) if hoeffding else NormalDist().inv_cdf(certainty)
 
 
-def _expected_errors(name: str, study: Study, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+def _expected_errors(
+    name: str, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
+) -> ExpectedErrors:
     """Ask the mechanism; the study's generator draws the dilemmas of a poll, and a file's are less well known."""
-    settings = MechanismSettings(study, study.norm_bound, drawn=name in DISTRIBUTED)
-    mechanism = central(name, study) if name in CENTRAL else distributed(name, study)
+    mechanism = central(name, settings.study) if name in CENTRAL else distributed(name, settings.study)
     errors = mechanism.expected_errors(settings, voters, records, epsilon)
     if errors is None:
         raise CrowdveilError(f"a release by {name} cannot be forecast")
