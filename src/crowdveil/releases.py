@@ -153,7 +153,7 @@ def read_json(path: Path) -> Any:
             "release"
         )
     try:
-        return parse_json(content.decode("utf-8"))
+        return parse_json(content.decode("utf-8-sig"))  # some editors write a byte-order mark
     except ValueError as error:
         if path.name.endswith((".csv", ".gz", ".tsv", ".txt")):
             raise CrowdveilError(

@@ -252,3 +252,56 @@ def test_ballots_cannot_hold_a_damaged_crowd():
 def test_addresses_that_are_none(url):
     for words in (["check-page", "--poll", "x"], ["crowd", "--voters", "2"], ["mcp"]):
         refused(crowdveil(*words, "--url", url), f"{url!r} is not the address of a website")
+
+
+def test_an_empty_word_is_not_this_folder(folder, monkeypatch):
+    """A variable of the shell that is not set must not release every ballot file that lies here."""
+    monkeypatch.chdir(folder)
+    before = answer("ledger", "show", "l")
+    spend = ["--paradigm", "rlcp", "--epsilon", "0.1", "--ledger", "l", "--out", "x.json"]
+    refused(crowdveil("release", "", *spend), "BALLOTS is empty: give a path")
+    refused(crowdveil("describe", ""), "BALLOTS is empty")
+    refused(crowdveil("page", ""), "RELEASE is empty")
+    refused(crowdveil("ledger", "create", "new", "--budget", "1", "--delta="), "--delta is '': give a number")
+    refused(crowdveil("import", "moral-machine", "b.parquet", "--out="), "--out is empty")
+    assert answer("ledger", "show", "l") == before
+    refused(crowdveil("page", "/"), "/: it is a directory, not a release file")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["simulate", "kidney", "--voters", "many"], "--voters is 'many': give a whole number (see crowdveil simulate"),
+        (["simulate", "kidney", "--voters=1.5"], "--voters is '1.5': give a whole number (see crowdveil simulate"),
+        (["decide", "r", "d", "--certainty", "high"], "--certainty is 'high': give a number (see crowdveil decide"),
+        (
+            ["plan", "shuffle", "--voters", "x"],
+            "--voters is 'x': give a whole number (see crowdveil plan shuffle --help)",
+        ),
+        (["release", "b", "--engine", "x"], "--engine is 'x': 'x' is not one of 'local', 'spark'"),
+        (["plan", "shuffle", "--voters", "3"], "Missing option '--epsilon'. (see crowdveil plan shuffle --help)"),
+        (["plan", "nothing"], "No such command 'nothing'. (see crowdveil plan --help)"),
+        (["nothing"], "No such command 'nothing'. (see crowdveil --help)"),
+    ],
+)
+def test_words_that_a_command_does_not_take_are_told_with_what_to_give(words, said):
+    refused(crowdveil(*words), said)
+
+
+def test_a_byte_order_mark_hides_nothing(folder, tmp_path):
+    assert release(folder, out="m.json", epsilon="0.5").code == 0
+    plain = answer("decide", folder / "m.json", '[{"x1": 1}, {}]')
+    (tmp_path / "m.json").write_bytes(b"\xef\xbb\xbf" + (folder / "m.json").read_bytes())
+    (tmp_path / "d.json").write_bytes(b'\xef\xbb\xbf[{"x1": 1}, {}]')
+    assert answer("decide", tmp_path / "m.json", tmp_path / "d.json") == plain
+    (tmp_path / "d.json").write_bytes('[{"x1": 1}, {}]'.encode("utf-16"))
+    refused(
+        crowdveil("decide", tmp_path / "m.json", tmp_path / "d.json"), "d.json' is not JSON: it is not text in UTF-8"
+    )
+
+
+def test_a_file_is_not_merged_with_itself(folder, tmp_path):
+    (tmp_path / "link.parquet").symlink_to(folder / "b.parquet")
+    merge = ["ballots", "merge", folder / "b.parquet", tmp_path / "link.parquet", "--out", tmp_path / "m.parquet"]
+    refused(crowdveil(*merge), "link.parquet is given twice, and each of its voters would count twice")
+    assert not (tmp_path / "m.parquet").exists()

@@ -105,6 +105,9 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> PartFile:
     files = [open_ballots(path) for path in paths]
     if len(files) < 2:
         raise CrowdveilError("give two ballot files or more to merge")
+    twice = [file.path for k, file in enumerate(files) if file.path.resolve() in {o.path.resolve() for o in files[:k]}]
+    if twice:
+        raise CrowdveilError(f"{twice[0]} is given twice, and each of its voters would count twice: give it once")
     first = files[0].header
     for file in files[1:]:
         if file.study != first.study:

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import tell
-from crowdveil.errors import CrowdveilError, missing_extra
+from crowdveil.errors import CrowdveilError, missing_extra, shown
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -149,8 +149,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         reason = error.strerror or str(error)
         _complain(f"{error.filename}: {reason}" if error.filename else reason)
     except typer.TyperException as error:
-        command = " ".join(["crowdveil", *(word for word in given[:1] if word in COMMANDS)])
-        _complain(f"{error.format_message()} (see {command} --help)")
+        _complain(_misused(error, given))
     finally:
         _flush()
     sys.exit(USER_ERROR)
@@ -182,6 +181,24 @@ def _charged(words: Sequence[str]) -> str:
     """Return where to look after an interruption: what was charged stays charged, with or without a release."""
     ledger = next((after for word, after in pairwise(words) if word == "--ledger"), None)
     return "" if ledger is None else f": crowdveil ledger show {ledger} says whether this was charged, and delivered"
+
+
+_KINDS = {"valid integer": "give a whole number", "valid number": "give a number"}
+"""What Typer says of a value that is none of its kind, and what to do then."""
+
+
+def _misused(error: Any, words: Sequence[str]) -> str:
+    """Say what is wrong with the words that were given, and where help is."""
+    told = error.format_message()
+    for flag in getattr(getattr(error, "param", None), "opts", ()):
+        values = [after for word, after in pairwise(words) if word == flag]
+        values += [word.partition("=")[2] for word in words if word.startswith(f"{flag}=")]
+        if values:
+            wrong = error.message.removeprefix("Value error, ")
+            told = f"{flag} is {shown(values[-1])}: {next((do for kind, do in _KINDS.items() if kind in wrong), wrong)}"
+    context = getattr(error, "ctx", None)
+    command = " ".join(["crowdveil", *words[:1]]) if words[:1] and words[0] in COMMANDS else "crowdveil"
+    return f"{told} (see {command if context is None else context.command_path} --help)"
 
 
 def _complain(line: str) -> None:

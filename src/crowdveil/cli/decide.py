@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, shown
 from crowdveil.study.plain_data import parse_json
 
 if TYPE_CHECKING:
     from crowdveil.decision import Decision
     from crowdveil.releases import Release
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some editors write at the beginning of a file."""
 ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
 AllowExperiment = Annotated[
     bool,
@@ -68,6 +70,8 @@ def page(
     from crowdveil.releases import read_release
 
     first = release_paths[0]
+    if not first.name:
+        raise CrowdveilError(f"{first}: it is a directory, not a release file")
     target = first.with_suffix(".html") if out_path is None else out_path
     if target in release_paths:
         raise CrowdveilError(f"{target} is the file that is read: say where to write the page, with --out")
@@ -89,9 +93,11 @@ def _read_dilemma(given: str) -> Any:
             text = sys.stdin.read()
         elif not given.lstrip().startswith(("[", "{")):
             text = Path(given).read_text(encoding="utf-8")
-        return parse_json(text)
+        return parse_json(text.removeprefix(BYTE_ORDER_MARK))
     except OSError as error:
-        raise CrowdveilError(f"cannot read the dilemma {given}: {error.strerror or error}") from None
+        raise CrowdveilError(f"cannot read the dilemma {shown(given)}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CrowdveilError(f"the dilemma {shown(given)} is not JSON: it is not text in UTF-8") from None
     except ValueError as error:
         raise CrowdveilError(f"the dilemma is not JSON: {error}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,14 @@ class ReadableCommand(TyperCommand):
         """Name the arguments for the line of usage; brackets are around those that may be left out."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the command; refuse an empty one for a path, which would mean this folder."""
+        empty = any(word == "" or (word.startswith("--") and word.endswith("=")) for word in args)
+        rest = super().parse_args(ctx, args)
+        if empty:
+            _check_named(self.get_params(ctx), ctx.params)
+        return rest
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless it would write over a file that it is given, such as its ballots or its ledger."""
         _check_apart(self.get_params(ctx), ctx.params)
@@ -54,19 +62,29 @@ def command_group(**settings: Any) -> typer.Typer:
     return typer.Typer(**{"cls": ReadableGroup, "add_completion": False, "rich_markup_mode": None, **settings})
 
 
-def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
-    places: dict[str, tuple[str, bool]] = {}
+def _paths(parameters: Sequence[Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Path | str]]:
+    """Yield each path that was given, and the study, with the option or the argument that it was given to."""
     for parameter in parameters:
         value = given.get(parameter.name)
         flags = [flag for flag in parameter.opts if flag.startswith("--")]
-        written = any(flag in WRITTEN for flag in flags)
         for path in value if isinstance(value, list | tuple) else [value]:
-            if not isinstance(path, Path) and not (isinstance(path, str) and parameter.name == "study"):
-                continue
-            name = flags[0] if flags else (parameter.metavar or parameter.name.upper())
-            other, other_is_written = places.setdefault(os.path.realpath(path), (name, written))
-            if other != name and (written or other_is_written):
-                raise CrowdveilError(f"{other} and {name} are the same file, {path}: write to another one")
+            if isinstance(path, Path) or (isinstance(path, str) and parameter.name == "study"):
+                yield flags[0] if flags else (parameter.metavar or parameter.name.upper()), path
+
+
+def _check_named(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
+    for name, path in _paths(parameters, given):
+        if path == Path():
+            raise CrowdveilError(f"{name} is empty: give a path (this folder is ./)")
+
+
+def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
+    places: dict[str, tuple[str, bool]] = {}
+    for name, path in _paths(parameters, given):
+        written = name in WRITTEN
+        other, other_is_written = places.setdefault(os.path.realpath(path), (name, written))
+        if other != name and (written or other_is_written):
+            raise CrowdveilError(f"{other} and {name} are the same file, {path}: write to another one")
 
 
 def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
