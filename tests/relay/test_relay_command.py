@@ -57,6 +57,7 @@ def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(tmp_path: Path
     [
         (["--host", "crowd.example"], "must begin with http"),
         (["--host", "http://127.0.0.1:9", "--links", "5"], "--links NUMBER and --out FILE together"),
+        (["--host", "http://127.0.0.1:9", "--links", "5", "--out", "/no/links.csv"], "there is no directory /no"),
         (["--host", "http://127.0.0.1:9", "--pause", "0"], "above 0 seconds"),
     ],
 )

@@ -150,6 +150,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda lines: [], "its end is missing"),
         (lambda lines: lines[:-1], "its end is missing"),
         (lambda lines: [lines[0], *lines[2:]], "checksum does not match"),
         (lambda lines: [line.replace("untrusted", "intrusted") for line in lines], "checksum does not match"),
@@ -162,6 +163,19 @@ def test_a_damaged_backup_is_refused_and_nothing_is_restored(backup_file, tmp_pa
     with pytest.raises(CrowdveilError, match=said):
         restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
     assert not (tmp_path / "new.sqlite").exists()
+
+
+def test_a_backup_with_any_byte_changed_is_refused_or_says_the_same(backup_file):
+    whole = backup_file.read_bytes()
+    said = lines_of(backup_file)
+    for place in range(len(whole)):
+        backup_file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            check_backup(backup_file)
+        except CrowdveilError as error:
+            assert str(backup_file) in str(error)
+            continue
+        assert lines_of(backup_file) == said  # as in the name and the time that gzip writes first
 
 
 def test_a_backup_cut_short_is_refused(backup_file):

@@ -178,11 +178,14 @@ def relay(
     cannot read what they report; the host reads the reports and does not know whose they are. A host that also runs the
     relay breaks the promise, and no software can tell.
     """
+    from crowdveil.files import check_writable
     from crowdveil.relay.app import make_links, serve_relay, set_up_relay
     from crowdveil.service.settings import read_settings
 
     if (links is None) != (out_path is None):
         raise CrowdveilError("links go into a file: give --links NUMBER and --out FILE together")
+    if out_path is not None:
+        check_writable(out_path)  # before there are links that nobody could read
     if not pause > 0:
         raise CrowdveilError(f"--pause must be above 0 seconds, got {pause:g}")
     given = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -75,10 +76,12 @@ def restore(path: Path, address: str, today: date | None = None) -> Backup:
 
 def check_backup(path: Path) -> Backup:
     """Read a whole backup and check that it is complete and unchanged."""
-    *_, last = _lines(path)
-    header = next(_lines(path))
+    last = None
+    for last in _lines(path):
+        pass
     if not isinstance(last, dict) or "checksum" not in last:
-        raise CrowdveilError(f"{path} is not complete: its end is missing")
+        raise CrowdveilError(f"{path} is not complete: its end is missing; take another backup")
+    header = next(_lines(path))
     return Backup(header["crowdveil"], header["tables"], last["rows"])
 
 
@@ -121,8 +124,9 @@ def _lines(path: Path) -> Iterator[Any]:
                     )
                 digest.update(said.encode())
                 yield value
-    except (OSError, EOFError, ValueError) as error:
-        raise CrowdveilError(f"cannot read the backup {path}: {error}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CrowdveilError(f"cannot read the backup {path}: {why}") from None
 
 
 def destroy_in_backup(path: Path, today: date) -> int:
