@@ -143,7 +143,7 @@ class ComparisonRequest:
     def __post_init__(self) -> None:
         if not self.number >= 2:
             raise CrowdveilError(
-                f"an interval needs 2 crowds or splits or more (40 are usual), got {self.number}: compare on more"
+                f"an interval needs several crowds or splits, got {self.number}: compare on 2 or more (40 are usual)"
             )
         if not self.workers >= 1:
             raise CrowdveilError(f"--workers is {self.workers}: use 1 or more processes")

@@ -104,8 +104,8 @@ def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callabl
         listening = config.bind_socket()
     except SystemExit:  # The server library's way to say that it cannot listen.
         raise CrowdveilError(
-            f"cannot listen at {config.host}:{config.port}: it is in use, or not on this machine; choose another --port "
-            "or --listen"
+            f"cannot listen at {config.host}:{config.port}: it is in use, or not on this machine; choose another "
+            "--port or --listen"
         ) from None
     tell(listening.getsockname()[1])
     # After an orderly stop, the server raises the signal that stopped it again. The database must still be closed.

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -76,9 +77,7 @@ def restore(path: Path, address: str, today: date | None = None) -> Backup:
 
 def check_backup(path: Path) -> Backup:
     """Read a whole backup and check that it is complete and unchanged."""
-    last = None
-    for last in _lines(path):
-        pass
+    last = next(iter(deque(_lines(path), maxlen=1)), None)
     if not isinstance(last, dict) or "checksum" not in last:
         raise CrowdveilError(f"{path} is not complete: its end is missing; take another backup")
     header = next(_lines(path))
