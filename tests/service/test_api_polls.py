@@ -106,6 +106,16 @@ def test_a_host_who_types_the_address_without_its_slash_can_sign_in(client: Test
     assert (arrived.status_code, arrived.url.path) == (200, "/host/sign-in")
 
 
+@pytest.mark.parametrize("typed", ["/p", "/r/", "/host/nowhere", "/host/polls/a/", "/nowhere"])
+def test_a_person_at_a_wrong_address_sees_a_page_and_a_program_the_reason(client: TestClient, typed: str) -> None:
+    seen = client.get(typed, headers={"Accept": "text/html,*/*;q=0.8", "Accept-Language": "de"})
+    assert (seen.status_code, seen.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert seen.headers["content-language"] == "de"
+    assert 'href="/"' in seen.text
+    for told in (client.get(typed), client.get(f"/api{typed}", headers={"Accept": "text/html"}), client.put(typed)):
+        assert told.json()["error"]["reason"] in ("not-found", "method-not-allowed")
+
+
 def test_the_front_door(client: TestClient, service: Service) -> None:
     assert "no poll yet" in client.get("/").text
     service.store.polls.add(poll("a"))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 
 from crowdveil.pages.feature_estimates import one_line
 from crowdveil.protocol.polls import EntryRule, PollState
@@ -314,6 +315,19 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     app.include_router(routes)
     app.mount("/web", PageModules(page, str(WEB)), "web")
+    _answer_people(app, service)
+
+
+def _answer_people(app: FastAPI, service: Service) -> None:
+    """Show a page to a person who comes to an address that does not exist; a program gets the reason, as always."""
+    to_program = app.exception_handlers[HTTPException]
+
+    @app.exception_handler(HTTPException)
+    def answer(request: Request, error: HTTPException) -> Any:
+        asks_for_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+        if error.status_code == 404 and asks_for_page and not request.url.path.startswith("/api/"):
+            return _not_found(service, request)
+        return to_program(request, error)
 
 
 def _preview(poll: HostedPoll, origin: str) -> SocialPreview:
