@@ -1,8 +1,12 @@
 """What the program prints: tables for 80 columns whatever the terminal, help in panels, one line for a mistake."""
 
 import importlib
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -10,7 +14,7 @@ from tests.program import crowdveil, refused
 from typer.main import get_command
 
 from crowdveil.cli import app as program
-from crowdveil.cli.terminal import WIDTH, Table
+from crowdveil.cli.terminal import WIDTH, Table, bold, printable, say, tell
 
 pytestmark = pytest.mark.usefixtures("few_crowds")
 
@@ -122,3 +126,32 @@ def test_a_group_without_a_command_says_so(group):
 
 def test_an_import_without_a_layout_names_both():
     refused(crowdveil("import", "answers.csv.gz"), "import moral-machine answers.csv.gz", "import table answers.csv.gz")
+
+
+def test_words_from_a_file_cannot_command_the_terminal(capsys):
+    table = Table(None, "a", "b")
+    table.add("x\x1b]0;owned\x07\ny", "1")
+    (_, row) = printed(table, capsys)
+    assert row == "x\ufffd]0;owned\ufffd y  1"
+    say(f"{bold('loud')} \x1b[2J\r\u202eback\x9b\ttab\n")
+    assert printable(bold("loud")) == bold("loud")
+    assert capsys.readouterr().out == "loud \ufffd[2J\ufffd\ufffdback\ufffd\ttab\n\n"
+    tell("\x1b[31mred")
+    assert capsys.readouterr().err == "\ufffd[31mred\n"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii", "utf-8"])
+def test_a_terminal_that_does_not_know_every_character_gets_its_number(tmp_path, encoding):
+    study = tmp_path / "s.toml"
+    study.write_text(
+        'name = "s"\ntitle = "漢 “±”"\nquestion = "?"\n[drawing]\nmethod = "independent"\ndilemmas = 1\n'
+        '[[features]]\nname = "a"\nlow = 0\nhigh = 1\nlevels = [0, 1]\n',
+        encoding="utf-8",
+    )
+    words = [sys.executable, "-m", "crowdveil", "studies", str(study)]
+    settings = {**os.environ, "PYTHONIOENCODING": encoding}
+    shown = subprocess.run(words, env=settings, capture_output=True, check=True)
+    known = "utf-8" if encoding == "ascii" else encoding  # where nothing else is known, UTF-8 is
+    assert shown.stdout.splitlines()[0] == "漢 “±”".encode(known, errors="backslashreplace")
+    told = subprocess.run([*words, "--json"], env=settings, capture_output=True, check=True)
+    assert json.loads(told.stdout.decode(encoding))["title"] == "漢 “±”"

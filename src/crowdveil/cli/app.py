@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from itertools import pairwise
 from threading import current_thread, main_thread
 from typing import Any, NamedTuple, NoReturn
@@ -127,6 +128,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         # Matrices are small here: more threads wait for each other for longer than they compute.
         os.environ[THREADS_OF_BLAS[0]] = "1"
     _open_closed_streams()
+    _print_any_character()
     interrupt = _Interrupt()
     try:
         with interrupt:
@@ -216,6 +218,13 @@ def _open_closed_streams() -> None:
     for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def _print_any_character() -> None:
+    """Let a terminal that does not know a character get its number: what was paid for must not fail at the last."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _flush() -> None:

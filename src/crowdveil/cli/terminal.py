@@ -1,12 +1,13 @@
 """Output shared by all commands: results on stdout, messages and progress on stderr, one object with ``--json``.
 
 Tables are laid out for 80 columns whatever the width of the terminal, so that they look the same everywhere. Words are
-never broken.
+never broken. Words from a file cannot command the terminal: a release may come from anybody.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
 import unicodedata
@@ -24,9 +25,22 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.")]
 WIDTH = 80
 GAP = 2
 
+# Control characters but line breaks and tabs, and marks that change the direction of all text after them; and, to be
+# kept, what makes text bold.
+_COMMANDS = re.compile("\x1b\\[[01]m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Replace the characters by which a text could command a terminal, apart from bold type."""
+    return _COMMANDS.sub(lambda found: found[0] if len(found[0]) > 1 else "\ufffd", text)
+
 
 def say(text: str = "") -> None:
     """Print a line of the result."""
+    _put(printable(text))
+
+
+def _put(text: str) -> None:
     try:
         typer.echo(text)
     except BrokenPipeError:
@@ -40,7 +54,7 @@ def say(text: str = "") -> None:
 def tell(text: str) -> None:
     """Print a message beside the result, on stderr. If it cannot be printed, the work goes on."""
     with suppress(OSError):
-        typer.echo(text, err=True)
+        typer.echo(printable(text), err=True)
 
 
 def bold(text: str) -> str:
@@ -51,7 +65,8 @@ def bold(text: str) -> str:
 def show(data: Mapping[str, Any], as_json: bool, in_words: Callable[[], None]) -> None:
     """Print a result: as one JSON object, or in words."""
     if as_json:
-        say(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+        everything = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+        _put(json.dumps(data, indent=2, ensure_ascii=not everything, allow_nan=False))
     else:
         in_words()
 
@@ -66,10 +81,10 @@ class Table:
         self._loud: set[int] = {0}
 
     def add(self, *cells: str, loud: bool = False) -> None:
-        """Add a row; a loud row is printed in bold."""
+        """Add a row; a loud row is printed in bold. A line break in a cell becomes a space."""
         if loud:
             self._loud.add(len(self._rows))
-        self._rows.append(cells)
+        self._rows.append(tuple(" ".join(printable(cell).splitlines()) for cell in cells))
 
     def print(self) -> None:
         """Print the table, with its title and headings in bold; a table without rows is left out."""
