@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,12 +77,15 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
     The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none. If the
-    path is a link, the file that it leads to is replaced, and the link stays.
+    path is a link, the file that it leads to is replaced, and the link stays. A file that replaces another may be read
+    by those who might read that one, and by its owner.
     """
     target = _target(path)
     unfinished = _beside(target)
     try:
         unfinished.touch()
+        if target.exists():
+            unfinished.chmod(stat.S_IMODE(target.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR)
         yield unfinished
         _flush(unfinished)
         unfinished.replace(target)

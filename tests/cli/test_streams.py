@@ -187,3 +187,13 @@ def test_an_interruption_is_one_line_that_says_where_to_look(more, tmp_path):
     assert (
         line == "crowdveil: interrupted: crowdveil ledger show my.ledger says whether this was charged, and delivered"
     )
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o600, 0o600), (0o640, 0o640), (0o400, 0o600)])
+def test_a_file_that_is_written_again_is_no_more_open_than_before(tmp_path, before, after):
+    path = tmp_path / "crowd.parquet"
+    words = ("simulate", "kidney", "--voters", "3", "--out", path)
+    assert crowdveil(*words).code == 0
+    path.chmod(before)
+    assert crowdveil(*words, "--seed", "2").code == 0
+    assert stat.S_IMODE(path.stat().st_mode) == after
