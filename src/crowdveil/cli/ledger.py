@@ -114,7 +114,7 @@ def _print(path: Path, statement: Statement) -> None:
 
 def _print_account(account: Account, measure: PrivacyMeasure) -> None:
     named = f"{account.voters:,} {plural(account.voters, 'voter')}"
-    who = named if account.named else "voters without names: anybody of their study"
+    who = named if account.named else "voters without names (anybody of their study)"
     say(
         f"\nCrowd {account.crowd}, {who}: {account.remaining} of {account.budget} remain. "
         f"A whole voter lost at most {account.whole_voter}."
