@@ -73,3 +73,25 @@ def test_dilemmas_that_were_not_drawn_by_the_generator_are_in_doubt():
     assert unknown.center == pytest.approx(known.center, abs=0.02)
     assert (unknown.doubt >= known.doubt).all()
     assert unknown.doubt[0] > known.doubt[0] + 0.05
+
+
+def test_a_crowds_own_probit_is_as_far_from_what_its_scores_tell_as_is_said():
+    """Three hundred crowds of 3,000 records: the two are fitted to the same records, without noise."""
+    rng, records = np.random.default_rng(8), 3000
+    scores, shares = mean_scores(COMMON, DISAGREEMENT)
+    fit, start = fit_mean_scores(AXES, scores, EXACT), pooled(shares)
+    gaps = []
+    for _ in range(300):
+        asked = rng.integers(0, len(ALONG), records)
+        chosen = np.where(rng.random(records) < shares[asked], 1.0, -1.0)
+        x, gamma = ALONG[asked] * chosen[:, None], start
+        for _ in range(5):
+            t = x @ gamma
+            slope = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi) / ndtr(t)
+            gamma = gamma + np.linalg.solve((x * (slope * (slope + t))[:, None]).T @ x, x.T @ slope)
+        told = (AXES.scores[asked] * chosen[:, None]).mean(axis=0)
+        gaps.append(fit.center + fit.gain @ (told - scores) - gamma)
+    found = np.cov(np.array(gaps), rowvar=False) * records
+    # A variance of 300 draws is known to 8 %, their sum over five axes to 4 %: a factor of two would be noticed.
+    assert np.trace(found) == pytest.approx(np.trace(fit.apart), rel=0.2)
+    assert np.diag(found) == pytest.approx(np.diag(fit.apart), rel=0.4)

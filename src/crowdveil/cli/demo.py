@@ -65,8 +65,8 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
 
     study = load_study("moral-machine")
     path = folder / "ballots.parquet"
-    tell(f"1. {voters} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
     crowd = simulate_crowd(study, voters, np.random.default_rng(SEED))
+    tell(f"1. {voters:,} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
     write_ballots(path, study, crowd, {"simulated": True, "seed": SEED})
     return open_ballots(path)
 

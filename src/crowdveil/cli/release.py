@@ -392,9 +392,9 @@ def _print_release(made: Release, path: Path | None) -> None:
     if not made.study.factors_are_features:
         _print_factors(made)
     weights = Table(None, "feature", "weight", "± (95 %)", numbers=2)
-    rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
-    for feature, value, bar in sorted(rows, key=lambda row: -row[1]):
-        weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
+    rows = zip(made.study.features, made.parameter, made.error_bars, made.features_known, strict=True)
+    for feature, value, bar, known in sorted(rows, key=lambda row: -row[1]):
+        weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
     for sentence in [*third_answer_sentences(made), *reliability_sentences(made)]:

@@ -136,7 +136,8 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
     first = next(iter(releases.values()))
     rows = Table(f"Preferences by {made.by}", "factor", "from -", "to +", *releases, numbers=len(releases))
     for k, factor in enumerate(first.study.factors):
-        rows.add(factor.title, *factor.poles, *(f"{release.factor_values[k]:+.3f}" for release in releases.values()))
+        values = (f"{one.factor_values[k]:+.3f}" if one.known[k] else "not known" for one in releases.values())
+        rows.add(factor.title, *factor.poles, *values)
     rows.print()
     differences = Table("\nDifferences", "factor", "groups", "difference", "95 % interval", "told", numbers=3)
     titles = {factor.name: factor.title for factor in first.study.factors}

@@ -32,6 +32,7 @@ from crowdveil.estimation.disagreement import (
     reach,
 )
 from crowdveil.estimation.prior import prior_deviations
+from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
@@ -53,6 +54,8 @@ class UnshrunkFit:
     """Bound on the bias along each axis."""
     tilt: FloatArray
     """Covariance of the center due to noise in the reports about dilemmas, and to the finite sample of dilemmas."""
+    apart: FloatArray
+    """Covariance, for one record, of the center of noiseless scores around the crowd's own pooled probit."""
 
 
 def fit_mean_scores(
@@ -76,7 +79,29 @@ def fit_mean_scores(
         told = told + moved @ dilemmas.noise @ moved.T
         untold = moved @ dilemmas.untold @ moved.T
     doubt = apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold))
-    return UnshrunkFit(usual.center, usual.gain, doubt, told)
+    return UnshrunkFit(usual.center, usual.gain, doubt, told, _apart(axes, usual))
+
+
+def _apart(axes: RecordAxes, fit: _Fit) -> FloatArray:
+    """Return the covariance, for one record, of the distance between two estimates from the same crowd.
+
+    The center and the crowd's own pooled probit estimate the same preference of a population, and weight its records
+    differently. So in a crowd of n records they are apart, even without noise: by the mean over records of the
+    difference of their influences, G z y for the center and H^-1 x y phi(t) / Phi(y t) for the probit, where y = 1 or
+    -1 is the choice, z the scores and H the information. A voter's own preference moves both alike, so that the
+    records of one voter count as independent here.
+    """
+    along = axes.design.along
+    margins = along @ fit.pooled
+    above, below = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
+    information = (along * (above * below)[:, None]).T @ along / len(along)
+    probit = np.linalg.solve(information, along.T).T
+    scores = axes.scores @ fit.gain.T
+    shares = ndtr(fit.seen)[:, None]
+    first, second = scores - probit * above[:, None], probit * below[:, None] - scores
+    mean = (shares * first + (1 - shares) * second).mean(axis=0)
+    squares = (shares * first).T @ first + ((1 - shares) * second).T @ second
+    return np.asarray(squares / len(along) - np.outer(mean, mean), np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,6 +114,8 @@ class _Fit:
     """Linearisation error at the mode, along each axis."""
     seen: FloatArray
     """Margin of each dilemma at the point of linearisation."""
+    pooled: FloatArray
+    """Pooled probit there."""
 
 
 class _Crowd:
@@ -130,4 +157,5 @@ class _Crowd:
             gain=gain,
             bent=np.abs(pooled - passed - line @ (shown - expected)),
             seen=self._seen @ point,
+            pooled=passed,
         )

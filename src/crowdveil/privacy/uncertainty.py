@@ -60,7 +60,9 @@ class Uncertainty:
     drawn_rest: float = 1.0
     """Scale of the crowd's own rest relative to the prior: the sampling of voters adds to it."""
     drawn_shift: float = 0.0
-    """Bound on the shift of the crowd's own preference from omitted directions, per unit of length along the axes."""
+    """Bound on how far the crowd's own preference is from the noiseless estimate, per unit of length along the axes:
+    because the directions left out correlate with the factors in its dilemmas, and because the two weight its records
+    differently."""
     left_out: int = 0
     """Number of axes, at the end, for directions that no factor covers."""
     turn: float = 0.0
@@ -158,15 +160,8 @@ class Uncertainty:
 
     @property
     def _rest_reach(self) -> float:
-        """The radius of the ellipsoid of the rest: the root of a chi-squared quantile (Wilson and Hilferty 1931).
-
-        At REST_CONFIDENCE the approximation exceeds the exact radius by at most 2 %.
-        """
-        dimensions = self.rest.shape[1]
-        if not dimensions:
-            return 0.0
-        part = 2 / (9 * dimensions)
-        return math.sqrt(dimensions * (1 - part + NormalDist().inv_cdf(REST_CONFIDENCE) * math.sqrt(part)) ** 3)
+        """The radius of the ellipsoid of the rest."""
+        return ellipsoid_radius(self.rest.shape[1], REST_CONFIDENCE)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -220,6 +215,18 @@ class Uncertainty:
             turn=float(more[2]),
             size=float(more[3]),
         )
+
+
+def ellipsoid_radius(dimensions: int, confidence: float) -> float:
+    """Return the length within which a standard normal vector lies with this probability.
+
+    It is the root of a chi-squared quantile (Wilson and Hilferty 1931). At a confidence of 0.99 or 0.999 the
+    approximation is off by at most 2 %.
+    """
+    if not dimensions:
+        return 0.0
+    part = 2 / (9 * dimensions)
+    return math.sqrt(dimensions * (1 - part + NormalDist().inv_cdf(confidence) * math.sqrt(part)) ** 3)
 
 
 def _covering(reach: float, moved: float, confidence: float) -> float:

@@ -467,7 +467,7 @@ class Study:
 
 def check_along(along: object, what: str) -> None:
     """Refuse anything but a name of what releases measure, or None."""
-    if along is not None and along not in ALONG:
+    if along is not None and not (isinstance(along, str) and along in ALONG):
         raise CrowdveilError(
             f"{what} is {shown(along)}: use {' or '.join(map(repr, ALONG))}, or leave it out, and the mechanism chooses"
         )

@@ -46,6 +46,8 @@ class ExpectedErrors:
     """Whether certainty comes from Hoeffding's inequality rather than from the distribution of the noise."""
     records: int | None = None
     """Number of records that the crowd's own rest depends on (``uncertainty_along``)."""
+    shift: float = 0.0
+    """Bound, per unit of length, on how far a crowd's own preference is from the noiseless estimate."""
 
     def margin_error(self, design: Design) -> float:
         """Return the mean squared error of a dilemma's margin, with the estimate shrunk as the prior asks for.

@@ -115,6 +115,7 @@ def uncertainty_along(
     records: float | None = None,
     turn: float = 0.0,
     size: float = 0.0,
+    shift: float = 0.0,
     unasked: FloatArray | None = None,
 ) -> Uncertainty:
     """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
@@ -126,6 +127,9 @@ def uncertainty_along(
     simulated crowds of 200 to 6,500 records (tests/statistics/crowd_rest.py) the two standard deviations are 1.2 to 1.8
     over the root of that difference, and up to 11 over the difference itself.
 
+    ``shift`` bounds, per unit of length, how far an estimate without noise is from the crowd's own preference for any
+    other reason.
+
     ``unasked`` projects onto directions that no dilemma was about (``never_asked``). There the estimate is zero, and
     the truth may be anything: an error of length 2 REACH in these directions is at most that times the root of the
     projection's diagonal along each axis.
@@ -136,11 +140,11 @@ def uncertainty_along(
         doubt = doubt + 2 * REACH * np.sqrt(np.diag(unasked))
     left_out = design.rest_basis.shape[1]
     prior = rest_deviation(left_out)
-    stretch, shift = 1.0, 0.0
+    stretch = 1.0
     if records is not None and left_out:
         telling = max(records - design.directions - left_out - 1, 1)
         stretch = math.sqrt(1 + _DRAWN_VARIANCE / telling / prior**2)
-        shift = _DRAWN_SHIFT / telling
+        shift += _DRAWN_SHIFT / telling
     basis = design.basis
     rest = design.rest_basis * prior
     return Uncertainty(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import measured_design
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.estimation.likely_preferences import likely_preferences
-from crowdveil.estimation.mean_scores import fit_mean_scores
+from crowdveil.estimation.mean_scores import UnshrunkFit, fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import (
     TiltedDesign,
@@ -54,6 +55,7 @@ from crowdveil.privacy.mechanisms.reports import (
 )
 from crowdveil.privacy.noise.distribution import EmpiricalNormal
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.uncertainty import ellipsoid_radius
 from crowdveil.study.study import Study
 
 SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY = 2, 1
@@ -61,6 +63,8 @@ SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY = 2, 1
 _USUAL_DOUBT = 0.03
 """Approximate doubt along an axis, relative to the preference there, in simulated polls of 500 to 5,000 voters at
 epsilon 1 and 10. It is for forecasts of polls, whose dilemmas the study's generator draws."""
+_CROWDS = 0.99
+"""Share of crowds in which the preference that noiseless scores tell is within the bound around the crowd's own."""
 _UNHEARD = 1e6
 """Variance assigned to a mean score, which is at most 1, along an axis that nobody reported."""
 
@@ -224,6 +228,7 @@ class ScoreRelease:
         told = (answered, means.scores, means.noise + means.sampling, dilemmas)
         fit, likely = fit_mean_scores(*told), likely_preferences(*told)
         noise = design.basis @ (fit.gain @ means.noise @ fit.gain.T + fit.tilt) @ design.basis.T
+        records = int(sums.counts @ sums.levels[:, 2])
         facts: dict[str, Any] = {
             "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
             "of": design.directions,
@@ -246,7 +251,8 @@ class ScoreRelease:
                 sampling=fit.gain @ means.sampling @ fit.gain.T,
                 doubt=fit.doubt,
                 freedom=means.freedom,
-                records=int(sums.counts @ sums.levels[:, 2]),
+                records=records,
+                shift=_shift(fit, records),
             ),
         )
 
@@ -257,9 +263,9 @@ class ScoreRelease:
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
         variances = _variance(axes, coordinates_to_report(axes, counts, epsilons), counts, epsilons.micro)
         variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
-        covariance = np.eye(design.directions) * variance / (1.0 if settings.drawn else np.mean(_SUBJECTS == 0))
-        fit = fit_mean_scores(axes, np.zeros(design.directions), covariance)
-        carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
+        variance /= 1.0 if settings.drawn else float(np.mean(_SUBJECTS == 0))
+        gain = design.basis @ _indifferent(settings.study).gain
+        carried = variance * gain @ gain.T
         return EmpiricalNormal(tuple(map(tuple, carried.tolist())))
 
     def expected_errors(
@@ -275,9 +281,31 @@ class ScoreRelease:
 
         noise = noise_of_reports(partial(self.expected_noise, settings), measured_design(study), voters, epsilon)
         noise *= variance(records) / variance(study.drawing.dilemmas)
+        answered = voters * records
         return ExpectedErrors(
-            noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=study.along == "features", records=voters * records
+            noise,
+            np.zeros_like(noise),
+            _USUAL_DOUBT,
+            rest_known=study.along == "features",
+            records=answered,
+            shift=_shift(_indifferent(study), answered),
         )
+
+
+@lru_cache(maxsize=32)
+def _indifferent(study: Study) -> UnshrunkFit:
+    """Return the fit for a crowd without a preference. There it is linear, whatever the errors of the scores."""
+    axes = record_axes(study)
+    return fit_mean_scores(axes, np.zeros(axes.design.directions), np.eye(axes.design.directions))
+
+
+def _shift(fit: UnshrunkFit, records: int) -> float:
+    """Bound how far a crowd of so many records has a preference from what its noiseless scores tell, in any direction.
+
+    The distance is about normal over crowds, so all but 1 - _CROWDS of them lie in an ellipsoid, whatever the dilemma.
+    """
+    widest = math.sqrt(float(np.linalg.eigvalsh(fit.apart)[-1]) / records)
+    return ellipsoid_radius(len(fit.center), _CROWDS) * widest
 
 
 _CHOICES, _DILEMMAS = 0, 1

@@ -319,5 +319,5 @@ def _decided(errors: _CrowdErrors, certainty: float) -> float:
             records=errors.errors.records,
         )
         bias = bias + np.array([unknown.bias_bound(difference) for difference in crowd.differences])
-    bias = bias + errors.turned * np.sqrt(squares)
+    bias = bias + (errors.turned + errors.errors.shift) * np.sqrt(squares)
     return float(np.mean((margin > 0) & (margin - bias >= errors.reach(certainty) * np.sqrt(variance))))
