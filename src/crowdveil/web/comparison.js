@@ -53,6 +53,7 @@ function crowdShare(study, release, name, step) {
   const weights = study.factors?.find((factor) => factor.name === name)?.weights ?? { [name]: 1 };
   const length = dot(step, (k) => weights[names[k]] ?? 0);
   const { interval } = /** @type {Release["factors"][0]} */ (release.factors.find((factor) => factor.name === name));
+  if (interval[0] === interval[1]) return null; // the study's dilemmas never differ in it: nobody was asked
   return {
     share: normalShare(dot(step, (k) => release.parameter[names[k]])),
     low: normalShare(length * interval[0]),

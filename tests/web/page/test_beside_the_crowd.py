@@ -62,6 +62,15 @@ def test_without_named_factors_the_features_are_compared(modules):
         assert [row["crowd"][end] for row in rows] == pytest.approx(ndtr(values + off), abs=1e-12)
 
 
+def test_of_a_factor_in_which_dilemmas_never_differ_nothing_is_said_of_the_crowd(modules):
+    study = load_study("kidney")
+    steps = [{"name": f.name, "step": step} for f, step in zip(study.factors, np.eye(5).tolist(), strict=True)]
+    factors = [{"name": f.name, "interval": [0, 0] if k == 2 else [-0.1, 0.1]} for k, f in enumerate(study.factors)]
+    release = {"parameter": dict.fromkeys(study.feature_names, 0.0), "factors": factors}
+    rows = modules.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
+    assert [row["crowd"] is None for row in rows] == [False, False, True, False, False]
+
+
 COUNT = """async ([study, dilemmas, choices]) => {
   const { countChoices } = await import('/web/counting.js');
   return countChoices(study, dilemmas, choices);
