@@ -345,7 +345,7 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
     if unknown is not None and any(unknown.rest_bound(side) >= unknown.margin(side) for side in sides):
         return (
             "the alternatives also differ in ways that this release did not measure, which may outweigh the margin; "
-            "a release that measures every feature could tell"
+            "a release along features, which measures them all, could tell"
         )
     how_sure = "less than 50%" if sure < 0.5 else f"{sure:.0%}"
     return (

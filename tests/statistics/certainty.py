@@ -1,6 +1,7 @@
 """How often a choice is wrong and certain, on the dilemmas where that happens most.
 
 python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS        a row of docs/sweeps.md
+python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS STUDY  of another study, printed
 
 MECHANISM may be 'score --along features'.
 """
@@ -64,20 +65,27 @@ def worst_dilemmas(
     return worst, wrong_and_certain(mechanism, ballots, epsilon, worst, draws, seed + 1)
 
 
+def judge(mechanism: str, study: str, voters: int, records: int, epsilon: Epsilon, draws: int) -> np.ndarray:
+    """Return how often each of the worst dilemmas goes wrong (``worst_dilemmas``), of a crowd of so many voters."""
+    crowd = usual_population(load_study(study), 0.5).crowd(voters, records, np.random.default_rng(voters))
+    return worst_dilemmas(mechanism, crowd, epsilon, draws, 3)[1]
+
+
 def measure(mechanism: str, voters: int, records: int, epsilon: Epsilon, draws: int) -> np.ndarray:
     """Judge a mechanism on a crowd of so many voters, and write the worst of its dilemmas into the docs."""
-    population = usual_population(load_study("moral-machine"), 0.5)
-    crowd = population.crowd(voters, records, np.random.default_rng(voters))
-    _, judged = worst_dilemmas(mechanism, crowd, epsilon, draws, 3)
+    judged = judge(mechanism, "moral-machine", voters, records, epsilon, draws)
     shares = [f"{share:.3f}" for share in judged.max(axis=1)]
     row = (mechanism, voters, records, epsilon, draws, *shares)
     write_table("sweeps.md", "certainty", HEADER, [row], "make test-slow", keys=4)
     return judged
 
 
-def main(mechanism: str, voters: str, records: str, epsilon: str, draws: str) -> None:
+def main(mechanism: str, voters: str, records: str, epsilon: str, draws: str, study: str | None = None) -> None:
     """Judge a mechanism on a crowd."""
-    measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(draws))
+    if study is None:
+        measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(draws))
+    else:
+        print(judge(mechanism, study, int(voters), int(records), Epsilon(epsilon), int(draws)).max(axis=1))
 
 
 if __name__ == "__main__":

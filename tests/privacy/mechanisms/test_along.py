@@ -1,6 +1,7 @@
 """What releases measure: factors, every direction in which features differ, or what promises the least error."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from crowdveil.estimation.design import measured_design, public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, MECHANISMS
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, MECHANISMS, recommended_along
 from crowdveil.publish.release import preview, release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
@@ -21,6 +22,7 @@ from crowdveil.study.drawing import draw_dilemmas
 
 MACHINE = load_study("moral-machine")
 EVERYTHING = replace(MACHINE, along="features")
+PAGE = (Path(__file__).parents[3] / "docs/mechanisms.md").read_text(encoding="utf-8")
 CROWD = concatenate(MACHINE, list(simulate_crowd(MACHINE, 1500, np.random.default_rng(4))))
 
 
@@ -118,3 +120,16 @@ def test_a_forecast_knows_what_is_measured(mechanism):
 def test_what_cannot_be_measured_is_refused(paradigm, options, message):
     with pytest.raises(CrowdveilError, match=message):
         preview(CROWD, paradigm, epsilon=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "voters"),
+    [("score", "0.3", 18_600), ("score", 1, 2530), ("score", 3, 620), ("score", 10, 111)]
+    + [("one-bit", "0.3", 128_000), ("one-bit", 1, 13_300), ("one-bit", 3, 3470), ("one-bit", 10, 980)],
+)
+def test_the_docs_say_from_how_many_voters_on_every_direction_is_measured(mechanism, epsilon, voters):
+    settings = MechanismSettings(MACHINE, 2.0, drawn=True)
+    chosen = [recommended_along(mechanism, settings, round(voters * part), Epsilon(epsilon)) for part in (0.98, 1.02)]
+    assert chosen == ["factors", "features"]
+    row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{mechanism}` | "))
+    assert f"{voters:,}" in row
