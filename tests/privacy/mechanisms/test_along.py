@@ -124,8 +124,16 @@ def test_what_cannot_be_measured_is_refused(paradigm, options, message):
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "voters"),
-    [("score", "0.3", 18_600), ("score", 1, 2530), ("score", 3, 620), ("score", 10, 111)]
-    + [("one-bit", "0.3", 128_000), ("one-bit", 1, 13_300), ("one-bit", 3, 3470), ("one-bit", 10, 980)],
+    [
+        ("score", "0.3", 18_600),
+        ("score", 1, 2530),
+        ("score", 3, 620),
+        ("score", 10, 111),
+        ("one-bit", "0.3", 128_000),
+        ("one-bit", 1, 13_300),
+        ("one-bit", 3, 3470),
+        ("one-bit", 10, 980),
+    ],
 )
 def test_the_docs_say_from_how_many_voters_on_every_direction_is_measured(mechanism, epsilon, voters):
     settings = MechanismSettings(MACHINE, 2.0, drawn=True)
