@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from crowdveil.estimation import clipped_ballots
+from crowdveil.estimation import clipped_ballots, likely_crowds
 from crowdveil.estimation.ballot_fit import fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.design import public_design
@@ -92,8 +92,12 @@ def test_slopes_are_those_of_differences(ballots, records):
 
 
 @pytest.mark.parametrize("records", [1, 4, 13])
-def test_the_pooled_probit_of_a_crowd_is_found(ballots, records):
-    """From exact means: the probit whose likelihood over the design is largest, within what is told as doubt."""
+def test_the_pooled_probit_of_a_crowd_is_found(ballots, records, monkeypatch):
+    """From exact means: the probit whose likelihood over the design is largest, within what is told as doubt.
+
+    Means so exact leave no drawn crowd likely but one or two, however many are drawn: the fit does without them.
+    """
+    monkeypatch.setattr(likely_crowds, "_CROWDS", 120)
     seen, _ = ballots.near(COMMON, told(records), [0.3]).shown(COMMON, told(records), 0.3)
     fit = fit_ballots(ballots, seen, np.eye(9) * 1e-6, told(records), 1e-7)
     x = public_design(STUDY).rotated.along[:20_000]
@@ -120,6 +124,7 @@ def test_a_poll_of_single_records_is_taken_for_one(ballots):
     assert np.linalg.norm(unsure.center) == pytest.approx(np.linalg.norm(whole.center), rel=0.07)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 @pytest.mark.parametrize("far", [-40.0, 0.0, 40.0])
 def test_means_and_lengths_that_cannot_be_leave_finite_numbers(ballots, far):
     fit = fit_ballots(ballots, np.full(9, far), np.eye(9) * 900, 0.5 + far, 100.0)
@@ -127,6 +132,7 @@ def test_means_and_lengths_that_cannot_be_leave_finite_numbers(ballots, far):
     assert np.abs(fit.mean).max() < 2
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_of_means_of_zero_nothing_follows_whatever_the_length(ballots):
     assert fit_ballots(ballots, np.zeros(9), np.eye(9), 3.0, 1e-9).mean == pytest.approx(np.zeros(9), abs=1e-4)
 
