@@ -20,7 +20,13 @@ from crowdveil.privacy.ledger.ledger import Ledger
 DATASET = "a" * 64
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["pytest", "crowdveil.files", "crowdveil.privacy.ledger.ledger", "cryptography.hazmat.primitives.ciphers"]
+    [
+        "pytest",
+        "crowdveil.files",
+        "crowdveil.privacy.ledger.ledger",
+        "cryptography.hazmat.primitives.ciphers",
+        "scipy.optimize",  # which a ledger of rhos loads when it is opened
+    ]
 )  # quick to start, quick to kill
 
 
