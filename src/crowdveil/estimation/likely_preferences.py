@@ -128,22 +128,35 @@ class _Model:
         usual = self._seen(DISAGREEMENT)
         self._slope = math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)
         k = len(scores)
-        # For each dilemma, the derivative of each score with respect to a small preference along each axis.
-        shown = math.sqrt(2 / math.pi) * (self._scores[:, :, None] * usual[:, None, :]).reshape(len(usual), -1)
-        shown -= shown.mean(axis=0)
-        errors = shown.T @ shown / len(shown) / len(along)
-        if dilemmas is not None:
-            moved = shown.T @ dilemmas.moments[self._rows] / len(shown)
-            errors += moved @ dilemmas.spread @ moved.T
-        # Both pairs of axes are symmetric, so each is kept once.
         self._pairs = np.triu_indices(k)
-        first, second = self._pairs
-        by_pair = errors.reshape(k, k, k, k).transpose(1, 3, 0, 2)
-        both = by_pair[first, second] + np.where(first == second, 0.0, 1.0)[:, None, None] * by_pair[second, first]
-        self._errors = np.ascontiguousarray(both[:, first, second])
+        # Single precision: the errors' errors are far below those of the reports.
+        self._errors = self._error_products(usual, dilemmas).astype(np.float32)
         self._about = np.zeros(k)
         self._more = {tau: np.zeros(k) for tau in RECORD_TAUS}
         self._steeper = {tau: np.zeros((k, k)) for tau in RECORD_TAUS}
+
+    def _error_products(self, seen: FloatArray, dilemmas: TiltedDesign | None) -> FloatArray:
+        """Return what products of two preferences (rows) add to the error covariance of two scores (columns).
+
+        For a dilemma x with scores z, the derivative of score a with respect to a small preference along axis c is
+        sqrt(2 / pi) z_a x_c. Its mean over dilemmas has an error, because these are a sample and may be tilted. Both
+        pairs of axes are symmetric, so each is kept once.
+        """
+        first, second = self._pairs
+        count, k = seen.shape
+        twice = np.where(first == second, 1.0, 2.0)[:, None]
+        mean = self._scores.T @ seen / count
+        products = (seen[:, first] * seen[:, second]).T @ (self._scores[:, first] * self._scores[:, second])
+        straight = mean[first][:, first] * mean[second][:, second]
+        crossed = mean[first][:, second] * mean[second][:, first]
+        errors = twice * (products / count - (straight + crossed).T / 2) / len(self._axes.design.along)
+        if dilemmas is not None:
+            told = dilemmas.moments[self._rows]
+            told = told - told.mean(axis=0)
+            moved = (self._scores[:, :, None] * seen[:, None, :]).reshape(count, -1).T @ told / count
+            tilted = (moved @ dilemmas.spread @ moved.T).reshape(k, k, k, k).transpose(1, 3, 0, 2)
+            errors += twice * (tilted[first, second] + tilted[second, first])[:, first, second] / 2
+        return np.asarray(2 / math.pi * errors, np.float64)
 
     def tops(self, wider: float) -> list[_Law]:
         """Return a proposal around the posterior mode for each size of margins and each disagreement.
@@ -236,7 +249,7 @@ class _Model:
         """
         first, second = self._pairs
         small = shown @ np.linalg.inv(self._slope).T
-        upper = (small[:, first] * small[:, second]) @ self._errors
+        upper = (small[:, first] * small[:, second]).astype(np.float32) @ self._errors
         result = np.empty((*shown.shape, shown.shape[1]))
         result[:, first, second] = upper
         result[:, second, first] = upper
