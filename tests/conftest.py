@@ -1,8 +1,10 @@
 """What holds for all tests."""
 
 import gc
+import importlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
@@ -32,22 +34,37 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module")
 def few_crowds() -> Iterator[None]:
-    """One-bit's posteriors of few draws: for modules that do not ask how good its probabilities are.
+    """Posteriors of few draws: for modules that do not ask how good a release's probabilities are.
 
-    Those of its own tests, of the estimation and of the statistics are as fine as everybody's.
+    Those of the mechanisms' own tests, of the estimation and of the statistics are as fine as everybody's.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        _draw_few(patch)
+    with _few_draws():
         yield
 
 
 @pytest.fixture
-def few_crowds_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_crowds_here() -> Iterator[None]:
     """The same for a single test."""
-    _draw_few(monkeypatch)
+    with _few_draws():
+        yield
 
 
-def _draw_few(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("crowdveil.estimation.likely_crowds._CROWDS", 120)
-    patch.setattr("crowdveil.estimation.likely_crowds._ENOUGH", 1.0)
-    patch.setattr("crowdveil.estimation.clipped_ballots._VOTERS", 2000)
+FEW_DRAWS = {
+    "clipped_ballots": {"_VOTERS": 2000, "_RECORDS": 2600, "_RECORDS_OF_FEW": 4000},
+    "clipped_means": {"_DRAWN": 40},
+    "likely_crowds": {"_CROWDS": 120, "_ENOUGH": 1.0},
+    "likely_preferences": {"_FIRST": 400, "_LATER": 300, "_TAIL": 50, "_ENOUGH": 1},
+}
+"""How much is drawn, by the module of the estimation and the name there."""
+
+
+@contextmanager
+def _few_draws() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module, numbers in FEW_DRAWS.items():
+            for name, number in numbers.items():
+                patch.setattr(f"crowdveil.estimation.{module}.{name}", number)
+        kept = importlib.import_module("crowdveil.estimation.clipped_ballots").clipped_ballots
+        kept.cache_clear()
+        yield
+    kept.cache_clear()  # What the few were drawn for is no longer kept for others.

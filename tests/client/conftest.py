@@ -16,6 +16,11 @@ from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_crowds(few_crowds):
+    """No test here asks how good a release's probabilities are."""
+
+
 @pytest.fixture(scope="session")
 def release_file(tmp_path_factory):
     """A release of a simulated kidney crowd, with little noise."""

@@ -16,8 +16,6 @@ from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.study.bundled import load_study
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 STUDY = replace(load_study("kidney"), indifference="Toss a coin").as_dict()
 STUDY["drawing"]["dilemmas"] = 6
 POLLS = {

@@ -19,6 +19,8 @@ from crowdveil.publish.implied_effects import implied_effects
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import synthetic_study
 
+pytestmark = pytest.mark.usefixtures("few_crowds")
+
 STUDY = synthetic_study(2, 6)
 SETTINGS = MechanismSettings(STUDY, 2.0, drawn=True)
 LEVEL = Epsilon(2)

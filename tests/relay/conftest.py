@@ -30,6 +30,11 @@ from crowdveil.service.store.store import Store, open_store
 __all__ = ["address", "new_address", "postgres"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_crowds(few_crowds: None) -> None:
+    """No test here asks how good a release's probabilities are."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """A host and a relay that know each other. The test sends the forwarder."""

@@ -19,8 +19,6 @@ from crowdveil.service.public.words import words_of
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Release:

@@ -17,6 +17,11 @@ from crowdveil.service.store.store import Store, open_store
 __all__ = ["address", "new_address", "postgres"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_crowds(few_crowds: None) -> None:
+    """No test here asks how good a release's probabilities are."""
+
+
 @pytest.fixture
 def store(address: str) -> Iterator[Store]:
     with open_store(address) as opened:

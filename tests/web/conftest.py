@@ -9,6 +9,11 @@ from playwright.sync_api import sync_playwright
 from tests.web.browsers import ARGUMENTS, INSTRUCTION, find_browser
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_crowds(few_crowds):
+    """No test here asks how good a release's probabilities are."""
+
+
 @pytest.fixture(scope="session")
 def node():
     """The node that comes with the development packages, so that everybody runs the same one."""

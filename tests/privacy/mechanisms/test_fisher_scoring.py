@@ -55,6 +55,7 @@ def test_the_steps_share_the_whole_epsilon_exactly(micro, units, study, by_voter
     assert not (plan.squares and design_known)
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 @every_mechanism
 @pytest.mark.parametrize("voters", [2, 12, 40, 120, 400])
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "7.000001"])
@@ -106,6 +107,7 @@ def replaced(ballots, records):
     return Ballots.from_differences(ballots.study, offsets, np.concatenate([records, rest]))
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 @pytest.mark.parametrize("voters", [2, 40, 120, 1000])
 @pytest.mark.parametrize("records", [1, 8, 200])
 def test_a_neighbour_has_the_same_plan(voters, records):
@@ -119,6 +121,7 @@ def test_a_neighbour_has_the_same_plan(voters, records):
     assert [part.scale for part in one.noise.parts] == [part.scale for part in two.noise.parts]
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 @pytest.mark.parametrize("mechanism", ALL[1:], ids=lambda m: m.name)
 @pytest.mark.parametrize("voters", [2, 10, 120])
 def test_a_neighbour_by_record_has_the_same_plan(mechanism, voters):

@@ -171,6 +171,7 @@ def test_the_variance_of_truncated_values_in_fine_steps(largest, exact):
     assert variance <= truncated_variance(np.array([float(largest)]), np.array([scale]))[0] * 1.001
 
 
+@pytest.mark.usefixtures("few_crowds_here")
 def test_reports_are_about_dilemmas_only_if_they_tell_more_than_the_prior():
     """One record each says nothing of dilemmas at epsilon 1 in a small file; in a huge one, or at 10, it does."""
     single = one_voter(MACHINE, [np.eye(MACHINE.dimension, dtype=np.int8)[0]]).take(np.zeros(400, np.int64))

@@ -11,8 +11,6 @@ from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 QUESTION = {
     "id": "age",
     "text": {"en": "How old are you?", "de": "Wie alt sind Sie?"},

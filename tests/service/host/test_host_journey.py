@@ -25,8 +25,6 @@ from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 
 def numbers(page):
     """The large numbers on top of a page, by their words."""

@@ -16,8 +16,6 @@ from crowdveil.service.host.participation import about_tallies, attention_tally
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 
 def token_of(page):
     return re.search(r'name="form_token" value="(\w+)"', page)[1]

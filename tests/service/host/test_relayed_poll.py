@@ -12,8 +12,6 @@ from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.batches import OpenedReport
 from crowdveil.study.plain_data import canonical_json
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 RULES = {"study": "kidney", "paradigm": "vldp", "levels": {"one": 3}, "relay": "https://relay.example", "batch": 20}
 OPEN, LINKED = (
     poll_from_dict({"name": "open", **RULES}),

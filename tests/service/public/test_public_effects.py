@@ -9,8 +9,6 @@ from crowdveil.service.public.words import words_of
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 
 def stored(site, question):
     return next(one for one in site.store.effects.all("preferred") if one.read().effects.question == question)

@@ -19,8 +19,6 @@ from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
 from crowdveil.study.translations import words as study_words
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 
 def current(site, poll):
     return release_from_dict(site.get(f"/api/polls/{poll}/releases/current").json())
