@@ -1,6 +1,7 @@
 """Clipped ballots: against crowds that answer by chance, the slopes by differences, and crowds whose lengths differ."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,12 +30,19 @@ def told(records):
     return float(above / below)
 
 
+@cache
+def sessions(voters):
+    """What voters are asked, in an order of their own."""
+    rng = np.random.default_rng(1)
+    left, right = draw_dilemmas(STUDY, voters, rng)
+    x = ((left - right) / STUDY.units @ public_design(STUDY).rotated.basis).reshape(voters, 13, 9)
+    return np.take_along_axis(x, rng.permuted(np.tile(np.arange(13), (voters, 1)), axis=1)[:, :, None], axis=1)
+
+
 def clipped_means(records, tau, voters=40_000, common=COMMON):
     """Voters with preferences of their own, who answer so many dilemmas of a session."""
     rng = np.random.default_rng(records)
-    left, right = draw_dilemmas(STUDY, voters, rng)
-    x = ((left - right) / STUDY.units @ public_design(STUDY).rotated.basis).reshape(voters, 13, 9)
-    x = np.take_along_axis(x, rng.permuted(np.tile(np.arange(13), (voters, 1)), axis=1)[:, :records, None], axis=1)
+    x = sessions(voters)[:, :records]
     own = np.sqrt(1 + 9 * tau**2) * common + tau * rng.standard_normal((voters, 9))
     margins = np.einsum("vnk,vk->vn", x, own) + rng.standard_normal((voters, records))
     means = np.einsum("vnk,vn->vk", x, np.sign(margins)) / records

@@ -121,8 +121,9 @@ def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far(
     seen = np.array([1.0, 0.0])
     found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
     sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)[:, 0]]
-    # Prior times likelihood, added up over a grid; far along the second axis, nothing explains a mean of zero.
-    line, near = np.linspace(-10, 10, 201), np.linspace(-2, 2, 41)
+    # Prior times likelihood, added up over a grid; nothing explains these means far along the second axis, and nothing
+    # that leans to the other side: its likelihood is e^-40.
+    line, near = np.linspace(-1, 10, 111), np.linspace(-2, 2, 41)
     grid = np.stack(np.meshgrid(line, near, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
         [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)[:, 0]], axis=0
