@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,13 @@ def names(requirements):
     return {re.match(r"[A-Za-z0-9_-]+", requirement)[0] for requirement in requirements}
 
 
+@cache
 def imported():
     """The modules of others that the package imports anywhere."""
+    return frozenset(_imported())
+
+
+def _imported():
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [node.module] if isinstance(node, ast.ImportFrom) else []
@@ -37,14 +43,14 @@ def imported():
 
 def test_every_import_is_installed_by_the_base_or_by_the_extra_that_is_named():
     base, extras = names(PROJECT["dependencies"]), PROJECT["optional-dependencies"]
-    used = set(imported())
+    used = imported()
     assert used - base == set(EXTRAS) & used
     for module, extra in EXTRAS.items():
         assert BROUGHT_BY_OTHERS.get(module, module) in names(extras[extra]), module
 
 
 def test_the_base_is_used():
-    assert names(PROJECT["dependencies"]) <= set(imported())
+    assert names(PROJECT["dependencies"]) <= imported()
 
 
 @pytest.mark.parametrize(
