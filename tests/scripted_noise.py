@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
-from math import prod
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class EveryOutcome:
     The script says what each draw can give, in the order in which draws are made: ``"toss"``; a number n for one
     uniform integer below n; ``("orders", d)`` for keys of which every order is equally likely; ``("signs", d)`` for d
     uniform bits; ``("tosses", d)`` and ``("below", n, d)`` for d tosses, or integers below n, at once. exp(-epsilon) is
-    the rational number q, so that all probabilities are fractions.
+    the rational number q, so that all probabilities are fractions; of all of them the denominator is the same.
     """
 
     script: list
@@ -53,43 +52,48 @@ class EveryOutcome:
 
     def __post_init__(self):
         self.outcomes = list(product(*(_possible(step) for step in self.script)))
-        self.probabilities = [Fraction(1)] * len(self.outcomes)
+        self._numerators, self._denominator = [1] * len(self.outcomes), 1
         self._at = 0
 
     @property
     def rows(self):
         return len(self.outcomes)
 
+    @property
+    def probabilities(self):
+        return [Fraction(above, self._denominator) for above in self._numerators]
+
     def tosses(self, odds, epsilons, columns):
         assert len(epsilons) == self.rows
         odds = self.odds_instead.get(odds, odds)
         up = (odds.a + odds.b * self.q) / (odds.c + odds.d * self.q)
         drawn = np.array(self._next("toss" if columns == 1 else ("tosses", columns))).reshape(self.rows, columns)
-        self._weigh([prod((up if one else 1 - up for one in row), start=Fraction(1)) for row in drawn])
+        heads, tails = up.numerator, up.denominator - up.numerator
+        chances = [heads**count * tails ** (columns - count) for count in range(columns + 1)]
+        counts = drawn.sum(axis=1).tolist()
+        self._numerators = [above * chances[count] for above, count in zip(self._numerators, counts, strict=True)]
+        self._denominator *= up.denominator**columns
         return drawn
 
     def uniform(self, below, rows, columns):
         assert rows == self.rows
         several = [("below", below, columns), ("orders" if below > 2 else "signs", columns)]
         drawn = np.array(self._next(below if columns == 1 else several[self.script[self._at] != several[0]]))
-        self._weigh([Fraction(1, len(_possible(self.script[self._at - 1])))] * rows)
+        self._denominator *= len(_possible(self.script[self._at - 1]))
         return drawn.reshape(rows, columns)
 
     def law(self, results):
         """Add up the probabilities of equal results (rows)."""
         assert self._at == len(self.script), "not everything was drawn"
-        law: dict[tuple[int, ...], Fraction] = {}
-        for result, probability in zip(map(tuple, np.asarray(results).tolist()), self.probabilities, strict=True):
-            law[result] = law.get(result, Fraction(0)) + probability
-        return {result: probability for result, probability in law.items() if probability}
+        law: dict[tuple[int, ...], int] = {}
+        for result, above in zip(map(tuple, np.asarray(results).tolist()), self._numerators, strict=True):
+            law[result] = law.get(result, 0) + above
+        return {result: Fraction(above, self._denominator) for result, above in law.items() if above}
 
     def _next(self, wanted):
         assert self.script[self._at] == wanted, (self.script[self._at], wanted)
         self._at += 1
         return [outcome[self._at - 1] for outcome in self.outcomes]
-
-    def _weigh(self, chances):
-        self.probabilities = [p * c for p, c in zip(self.probabilities, chances, strict=True)]
 
 
 def _possible(step):

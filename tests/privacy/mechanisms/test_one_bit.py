@@ -133,6 +133,13 @@ def crowd(voters, seed=1):
     return ballots, MechanismSettings(study, study.norm_bound, drawn=True)
 
 
+@cache
+def preference_of(voters):
+    """Without noise, along the axes of the design."""
+    ballots, settings = crowd(voters)
+    return crowd_preference(ballots, directions=public_design(settings.study).basis).coordinates
+
+
 def test_scores_are_exact_integers_and_the_bits_follow_them():
     """Against sums of Python's integers; thousands of copies of a voter show the mean of a direction bit."""
     ballots, settings = crowd(3)
@@ -180,8 +187,7 @@ def thinned(ballots, records):
 def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
     """Against the exact preference of the same crowd along the same axes, over its whole ballots."""
     whole, settings = crowd(20_000)
-    design = public_design(settings.study)
-    truth = crowd_preference(whole, directions=design.basis).coordinates
+    design, truth = public_design(settings.study), preference_of(20_000)
     ballots = thinned(whole, records)
     reports = OneBit().report(ballots, settings, Epsilons.same(3, ballots.voters), BulkNoise())
     estimate = OneBit().aggregate([reports], settings)
