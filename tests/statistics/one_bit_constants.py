@@ -14,11 +14,11 @@ voters at epsilon 1. The third: by how much more than is told of voters who diff
 how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
 left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
 share right at worst, where at least .55 is predicted, for ranges of the sizes of margins: normal estimates along nine
-axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated
-and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters. The
-sixth: slopes of stated probabilities where the model holds exactly and lengths and disagreement are known, for margins
-of one size and two ranges of the prior. The seventh: how long the error of the clipped means is, relative to them, if
-dilemmas are not the generator's but tilted at random, as files' may be; the median over tilts.
+axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated and
+mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters. The sixth:
+slopes of stated probabilities where the model holds exactly and lengths and disagreement are known, for margins of one
+size, two ranges of the prior and ballots of several lengths. The seventh: how long the error of the clipped means is,
+relative to them, if dilemmas are not the generator's but tilted at random, as files' may be; the median over tilts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallot
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.prior import MARGINS, prior_deviation
 from crowdveil.estimation.tilted_design import TILT, moments
 from crowdveil.privacy.mechanisms.integer_scores import voter_scores
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
@@ -159,10 +159,11 @@ def sign_variances(study: Study, records: int, margin: float, seed: int, voters:
     return found
 
 
-def slope_of_stated(margin: float, sizes: Sequence[float], draws: int) -> float:
-    """Return the slope of what is stated of 1,500 voters with whole ballots whose margins have one size."""
+def slope_of_stated(margin: float, sizes: Sequence[float], draws: int, records: int) -> float:
+    """Return the slope of what is stated of 1,500 voters with so many records each whose margins have one size."""
     ballots, tau, rng = whole_ballots(load_study("moral-machine")), DISAGREEMENT, np.random.default_rng(0)
-    k, told = ballots.directions, ballots.whole_told
+    above, below = told_length(np.array(records))
+    k, told = ballots.directions, float(above / below)
     model = CorrectedBallots(ballots, {tau: np.zeros(k)})
     variances = np.full(k, k / (_VOTERS * (1 - 1 / LENGTH_ONE_IN) * math.tanh(_EPSILON / 2) ** 2))
     stated, shares = [], []
@@ -214,10 +215,12 @@ def print_design(tilts: int = 60) -> None:
 
 def print_margins(draws: int = 60) -> None:
     """Print the sixth table."""
-    print("| sizes of margins | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
-    for sizes in ((0.25, 0.5, 1.0, 2.0, 4.0), (0.25, 0.5, 1.0, 2.0)):
-        slopes = [slope_of_stated(margin, sizes, draws) for margin in (0.4, 0.73, 1.1, 1.6, 2.5)]
-        print(f"| {sizes[0]:g} to {sizes[-1]:g} | {' | '.join(f'{slope:.2f}' for slope in slopes)} |", flush=True)
+    print("| answers | sizes of margins | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
+    for records, most in ((13, 4.0), (13, 2.0), (4, 4.0), (1, 4.0)):
+        sizes = [size for size in MARGINS if size <= most]
+        slopes = [slope_of_stated(margin, sizes, draws, records) for margin in (0.4, 0.73, 1.1, 1.6, 2.5)]
+        shown = " | ".join(f"{slope:.2f}" for slope in slopes)
+        print(f"| {records} | {sizes[0]:g} to {sizes[-1]:g} | {shown} |", flush=True)
 
 
 def print_axes() -> None:
