@@ -14,11 +14,11 @@ factors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
@@ -69,7 +69,7 @@ class Design:
     @cached_property
     def rotated(self) -> Design:
         """The same design along slightly rotated axes (``rotation``): those of factors, and the others apart."""
-        turned = blocks(rotation, self.directions - self.left_out, self.left_out)
+        turned = block_diag(rotation(self.directions - self.left_out), rotation(self.left_out))
         return replace(self, axes=np.rint(self.axes @ turned).astype(np.int64))
 
     @cached_property
@@ -131,7 +131,7 @@ class AxisSample:
         It first negates every other axis. A study tends to put the pole that most people prefer always last, or always
         first. Otherwise a crowd's preference would concentrate on the one mixed axis that is the sum of all.
         """
-        mixed = blocks(mixing, self.along.shape[1] - self.left_out, self.left_out)
+        mixed = block_diag(mixing(self.along.shape[1] - self.left_out), mixing(self.left_out))
         return np.asarray((-1.0) ** np.arange(len(mixed))[:, None] * mixed, np.float64)
 
     @cached_property
@@ -176,16 +176,6 @@ class AxisSample:
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
         return mean, _weighted_products(scores, slopes, self.along)
-
-
-def blocks(of: Callable[[int], FloatArray], *sizes: int) -> FloatArray:
-    """Return the block-diagonal matrix of square matrices of these sizes."""
-    whole = np.zeros((sum(sizes), sum(sizes)))
-    start = 0
-    for size in sizes:
-        whole[start : start + size, start : start + size] = of(size)
-        start += size
-    return whole
 
 
 @lru_cache(maxsize=64)

@@ -141,3 +141,12 @@ def test_the_docs_say_from_how_many_voters_on_every_direction_is_measured(mechan
     assert chosen == ["factors", "features"]
     row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{mechanism}` | "))
     assert f"{voters:,}" in row
+
+
+def test_three_answers_are_measured_along_features_too():
+    study = replace(MACHINE, indifference="Toss a coin")
+    crowd = concatenate(study, list(simulate_crowd(study, 300, np.random.default_rng(4))))
+    factors, features = (
+        release_for_experiments(crowd, "aldp", epsilon=1, seed=1, along=along) for along in ("factors", "features")
+    )
+    assert (len(factors.unknown.center), len(features.unknown.center)) == (len(study.factors), study.dimension)

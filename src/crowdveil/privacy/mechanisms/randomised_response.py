@@ -375,9 +375,11 @@ class ThreeWayResponse(RandomisedResponse):
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: MechanismSettings) -> Estimate:
         """Fit one preference to all completed answers, and the threshold to the share of "neither"."""
-        design = public_design(settings.study)
+        factors = public_design(settings.study)
         batches = unsummed(reports)
         epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
+        told = float(np.concatenate([np.diff(batch.offsets) for batch in batches]) @ _right(epsilons) ** 2)
+        design = factors.whole if _measures_rest(settings.study, told) else factors
         weights = influence(1 / _right(epsilons) ** 2, settings.equal_votes)
         groups = []
         shares = []
@@ -387,7 +389,7 @@ class ThreeWayResponse(RandomisedResponse):
             groups.append(_completed(batch, design.basis, epsilons[voters], weights[voters]))
             shares.append(_neither(batch, epsilons[voters], weights[voters]))
             start = voters.stop
-        estimate = _estimate(fit_flipped_choices(groups), design, batches, self.facts)
+        estimate = _estimate(fit_flipped_choices(groups, factors.directions), design, batches, self.facts)
         return with_threshold(estimate, settings, _share(np.concatenate(shares)))
 
     def _left(self, epsilon: Epsilon) -> float:
