@@ -41,6 +41,7 @@ def test_numbers_are_read_as_they_are_written(value, micro):
     [
         *(
             "nan",
+            "1_0",
             "sNaN",
             "inf",
             "-inf",

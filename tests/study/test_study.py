@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,9 @@ def test_a_feature_may_have_a_picture() -> None:
     for icon in ("fish", "two words", "<b>", "é", "🐟" * 20, " 🐟"):
         with pytest.raises(CrowdveilError, match="is neither an emoji nor one of person, people"):
             Study.from_dict(with_icon(icon))
+
+
+def test_a_study_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    plain = files("crowdveil.study.bundled").joinpath("kidney.toml").read_text(encoding="utf-8")
+    (tmp_path / "kidney.toml").write_text(plain, encoding="utf-8-sig")
+    assert load_study(str(tmp_path / "kidney.toml")) == load_study("kidney")

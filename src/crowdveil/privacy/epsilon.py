@@ -111,7 +111,7 @@ def as_written(value: object) -> Decimal | Fraction | None:
     if isinstance(value, float):
         # A numpy double is a float too, but its own repr is not a number.
         value = repr(float(value))
-    if not isinstance(value, str | Decimal):
+    if not isinstance(value, str | Decimal) or "_" in str(value):  # Python reads 1_0 as 10, which nobody means
         return None
     try:
         number = Decimal(value)

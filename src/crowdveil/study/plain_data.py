@@ -41,9 +41,12 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Read TOML. Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``."""
+    """Read TOML, with a byte-order mark or without one.
+
+    Whatever is none, nests too deeply or has a number of too many digits is a ``ValueError``.
+    """
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError:
         raise
     except (ValueError, RecursionError) as error:
