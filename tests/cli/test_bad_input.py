@@ -296,7 +296,7 @@ def test_a_byte_order_mark_hides_nothing(folder, tmp_path):
     assert answer("decide", tmp_path / "m.json", tmp_path / "d.json") == plain
     (tmp_path / "d.json").write_bytes('[{"x1": 1}, {}]'.encode("utf-16"))
     refused(
-        crowdveil("decide", tmp_path / "m.json", tmp_path / "d.json"), "d.json' is not JSON: it is not text in UTF-8"
+        crowdveil("decide", tmp_path / "m.json", tmp_path / "d.json"), "d.json is not JSON: it is not text in UTF-8"
     )
 
 

@@ -97,7 +97,7 @@ def _read_dilemma(given: str) -> Any:
     except OSError as error:
         raise CrowdveilError(f"cannot read the dilemma {shown(given)}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise CrowdveilError(f"the dilemma {shown(given)} is not JSON: it is not text in UTF-8") from None
+        raise CrowdveilError(f"the dilemma in {given} is not JSON: it is not text in UTF-8") from None
     except ValueError as error:
         raise CrowdveilError(f"the dilemma is not JSON: {error}") from None
 
