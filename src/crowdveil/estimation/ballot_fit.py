@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -114,12 +115,16 @@ def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArr
     return parts, gaps - np.outer(parts, center)
 
 
-def gain_of_whole(ballots: ClippedBallots, covariance: FloatArray) -> FloatArray:
-    """Return ``BallotFit.gain`` for an indifferent crowd whose ballots are known to be whole."""
+@lru_cache(maxsize=8)
+def gain_of_whole(ballots: ClippedBallots) -> FloatArray:
+    """Return ``BallotFit.gain`` for an indifferent crowd whose ballots are known to be whole, whatever the errors."""
     indifferent = np.zeros(ballots.directions)
-    observations = _Observations(ballots, indifferent, np.asarray(np.linalg.inv(covariance), np.float64))
-    lines = [observations.fit(ballots.whole_told, tau, indifferent, _MORE_ROUNDS) for tau in BALLOT_TAUS]
-    return np.asarray(np.mean([line.gain for line in lines], axis=0), np.float64)
+    gains = []
+    for tau in BALLOT_TAUS:
+        slope = ballots.shown(indifferent, ballots.whole_told, tau)[1]
+        carried = pooled_probit(ballots.dilemmas, indifferent, tau)[1]
+        gains.append(np.linalg.solve(slope.T, carried.T).T)
+    return np.asarray(np.mean(gains, axis=0), np.float64)
 
 
 def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, FloatArray]:

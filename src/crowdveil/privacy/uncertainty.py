@@ -106,9 +106,14 @@ class Uncertainty:
 
         An error of unknown direction may lie along this dilemma, so it counts in full.
         """
-        x = difference @ self.basis
-        turned = (self.turn + self.drawn_shift) * math.sqrt(float(x @ x))
-        return float(self.doubt @ np.abs(x)) + turned + self.rest_bound(difference)
+        return float(self.bias_bounds(difference))
+
+    def bias_bounds(self, differences: FloatArray) -> FloatArray:
+        """Return ``bias_bound`` of many dilemmas (rows)."""
+        x, left_out = differences @ self.basis, differences @ self.rest
+        turned = (self.turn + self.drawn_shift) * np.sqrt(np.square(x).sum(axis=-1))
+        rest = self._rest_reach * self.drawn_rest * np.sqrt(np.square(left_out).sum(axis=-1))
+        return np.asarray(np.abs(x) @ self.doubt + turned + rest, np.float64)
 
     def rest_bound(self, difference: FloatArray) -> float:
         """Return a bound on the contribution of the unmeasured directions to the margin of a dilemma."""

@@ -198,7 +198,7 @@ class GroupBits:
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(loss) * math.tanh(loss.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))
-        return carried_coins(design, gain_of_whole(whole_ballots(settings.study), errors), errors)
+        return carried_coins(design, gain_of_whole(whole_ballots(settings.study)), errors)
 
 
 def _mean(plus: float, minus: float, reports: float, share: float, gain: float) -> tuple[float, float]:

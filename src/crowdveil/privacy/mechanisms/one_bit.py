@@ -214,7 +214,7 @@ class OneBit:
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
         errors = np.eye(k) / told
-        return carried_coins(design, gain_of_whole(whole_ballots(settings.study), errors), errors)
+        return carried_coins(design, gain_of_whole(whole_ballots(settings.study)), errors)
 
     def expected_errors(
         self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon

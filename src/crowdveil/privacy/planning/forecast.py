@@ -318,6 +318,6 @@ def _decided(errors: _CrowdErrors, certainty: float) -> float:
             doubt=np.zeros(k),
             records=errors.errors.records,
         )
-        bias = bias + np.array([unknown.bias_bound(difference) for difference in crowd.differences])
+        bias = bias + unknown.bias_bounds(crowd.differences)
     bias = bias + (errors.turned + errors.errors.shift) * np.sqrt(squares)
     return float(np.mean((margin > 0) & (margin - bias >= errors.reach(certainty) * np.sqrt(variance))))
