@@ -391,6 +391,16 @@ class Release(Publication):
         return figure
 
     @property
+    def measured(self) -> str | None:
+        """ "features" if every direction was measured in which they differ, "factors" if only these were.
+
+        None for a paper's society, and where the factors leave nothing out.
+        """
+        if self.unknown is None or not (self.unknown.left_out or self.unknown.rest.any()):
+            return None
+        return "factors" if self.unknown.rest.any() else "features"
+
+    @property
     def bars_cover(self) -> str:
         """The sources of error that error bars and intervals cover, in words."""
         return "noise alone" if self.unknown is None else "noise, sampling and what the model may be off by"

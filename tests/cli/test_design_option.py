@@ -7,6 +7,7 @@ import pytest
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.ballot_file import write_ballots
+from crowdveil.releases import read_release
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 
@@ -86,6 +87,22 @@ def test_what_is_measured_is_asked_for_or_chosen_by_public_numbers_and_stands_in
     assert axes == (23 if measured == "features" else 9)
     # Whatever is measured, the factors are told, and the release decides dilemmas of the same study.
     assert len(answer("decide", out, '[{"features": {"girl": 1}}, {"features": {"dog": 2}}]')["ranking"]) == 2
+
+
+def test_a_release_says_what_it_measured(machine):
+    order = ("release", machine / "crowd.parquet", "--paradigm", "rldp", "--epsilon", "1", "--design", "study")
+    for along, said in (("factors", "bounded by its prior"), ("features", "every direction in which they differ")):
+        given = ("--along", along, "--ledger", machine / "ledger", "--out", machine / f"{along}.json")
+        told = " ".join(crowdveil(*order, *given).stdout.split())
+        assert f"Measured along {along}: " in told
+        assert said in told
+        assert read_release(machine / f"{along}.json").measured == along
+
+
+def test_a_study_whose_factors_leave_nothing_out_needs_no_such_words(folder):
+    out = folder / "kidney.json"
+    assert "Measured along" not in crowdveil(*order(folder, "--paradigm", "rlcp", "--out", out)).stdout
+    assert read_release(out).measured is None
 
 
 def test_a_wrong_word_for_what_to_measure_names_the_right_ones_and_costs_nothing(machine):

@@ -110,15 +110,17 @@ class Uncertainty:
 
     def bias_bounds(self, differences: FloatArray) -> FloatArray:
         """Return ``bias_bound`` of many dilemmas (rows)."""
-        x, left_out = differences @ self.basis, differences @ self.rest
+        x = differences @ self.basis
         turned = (self.turn + self.drawn_shift) * np.sqrt(np.square(x).sum(axis=-1))
-        rest = self._rest_reach * self.drawn_rest * np.sqrt(np.square(left_out).sum(axis=-1))
-        return np.asarray(np.abs(x) @ self.doubt + turned + rest, np.float64)
+        return np.asarray(np.abs(x) @ self.doubt + turned + self._rest_bounds(differences), np.float64)
 
     def rest_bound(self, difference: FloatArray) -> float:
         """Return a bound on the contribution of the unmeasured directions to the margin of a dilemma."""
-        left_out = difference @ self.rest
-        return self._rest_reach * self.drawn_rest * math.sqrt(float(left_out @ left_out))
+        return float(self._rest_bounds(difference))
+
+    def _rest_bounds(self, differences: FloatArray) -> FloatArray:
+        left_out = differences @ self.rest
+        return np.asarray(self._rest_reach * self.drawn_rest * np.sqrt(np.square(left_out).sum(axis=-1)), np.float64)
 
     def size_bound(self, difference: FloatArray) -> float:
         """Return a bound on the effect of an error of the size on the margin of a dilemma."""
