@@ -237,6 +237,11 @@ def public_design(study: Study) -> Design:
     return _with_axes(study, differences, differences.T @ differences / len(differences), all_vary)
 
 
+def leaves_out(study: Study) -> bool:
+    """Whether features differ in directions in which no factor does."""
+    return bool(public_design(study).rest.shape[1])
+
+
 def measured_design(study: Study) -> Design:
     """Return the public design along whose axes devices report: every one, if the study says so, or the factors'."""
     design = public_design(study)

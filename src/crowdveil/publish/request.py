@@ -31,13 +31,14 @@ from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
-from crowdveil.privacy.mechanisms.mechanism import Estimand, MechanismSettings, Sensitivity
+from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, Sensitivity
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     DISTRIBUTED,
     MECHANISMS,
     budget_parts,
     central,
+    check_along_known,
     check_options,
     distributed,
     mechanism_name,
@@ -248,8 +249,8 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
 
 def _along(request: Request, settings: MechanismSettings, name: str, epsilon: Epsilon) -> Study:
     """Return the study with what the release measures: what was asked for, or what promises the least error."""
-    if request.along is not None and MECHANISMS[name].estimates is not Estimand.PREFERENCE:
-        raise CrowdveilError(f"{name} estimates the paper's society, over all features: leave along out")
+    if request.along is not None:
+        check_along_known(name)
     assert settings.voters is not None  # a file's voters were counted
     along = request.along or recommended_along(name, settings, settings.voters, epsilon)
     return replace(settings.study, along=along)

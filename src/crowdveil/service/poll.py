@@ -22,7 +22,7 @@ from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
-from crowdveil.privacy.mechanisms.registry import mechanism_name
+from crowdveil.privacy.mechanisms.registry import check_along_known, mechanism_name
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST
 from crowdveil.protocol.polls import EntryRule, Level, OpeningRules, Poll, PollState, RelayTerms
 from crowdveil.protocol.questions import Answer, Attention, Option, Question, QuestionKind, Texts
@@ -221,13 +221,16 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
     quota = data.get("quota")
     if quota is not None and type(quota) is not int:
         raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
+    mechanism = mechanism_name(paradigm, _text(data, "mechanism", where), study, expected_epsilons(levels))
+    if "along" in data:
+        check_along_known(mechanism)
     about = data.get("about_epsilon")
     questions = tuple(_question(given, where) for given in _list(data, "questions", where))
     return HostedPoll(
         name=_text(data, "name", where) or "",
         study=study,
         paradigm=paradigm,
-        mechanism=mechanism_name(paradigm, _text(data, "mechanism", where), study, expected_epsilons(levels)),
+        mechanism=mechanism,
         levels=levels,
         entry=EntryRule(entry),
         quota=quota,

@@ -6,6 +6,8 @@ import tomllib
 import pytest
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.service.host.measured import MEASURED, measured_advice, measured_words
 from crowdveil.service.host.poll_form import data_of_form, empty_form, form_of_data
 from crowdveil.service.poll import poll_as_dict, poll_from_dict
 from crowdveil.study.translations import languages, words
@@ -130,6 +132,73 @@ def test_a_poll_of_any_study_may_ask_one_dilemma_twice():
     assert data_of_form(form)["repeat"] is True
 
 
+def test_whatever_a_form_promises_it_may_say_what_is_measured():
+    for study in ("moral-machine", "fairness"):
+        for paradigm in PARADIGMS:
+            form = {**empty_form(), "study": study, "paradigm": paradigm}
+            assert poll_from_dict(data_of_form(form)).study.along is None
+            for along in ("factors", "features"):
+                poll = poll_from_dict(data_of_form({**form, "along": along}))
+                assert poll.study.along == along
+                assert form_of_data(poll_as_dict(poll))["along"] == along
+    with pytest.raises(CrowdveilError, match="along is 'axes': use 'factors' or 'features'"):
+        poll_from_dict(data_of_form({**empty_form(), "along": "axes"}))
+
+
+def test_a_study_whose_factors_leave_nothing_out_is_not_told_what_to_measure():
+    for form in ({**empty_form(), "study": "kidney"}, PARKING):
+        assert data_of_form({**form, "along": "features"}) == data_of_form(form)
+    from_file = poll_from_dict({"name": "x", "study": "kidney", "along": "features"})
+    assert form_of_data(poll_as_dict(from_file)) is None  # Nothing of a file is dropped unseen.
+
+
+def test_a_mechanism_of_the_papers_society_is_not_told_what_to_measure():
+    data = {"name": "x", "study": "moral-machine", "paradigm": "vldp", "mechanism": "algorithm-2"}
+    assert measured_words(poll_from_dict(data)) is None
+    with pytest.raises(CrowdveilError, match="algorithm-2 estimates the paper's society, over all features: leave"):
+        poll_from_dict({**data, "along": "features"})
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "quota", "better"),  # The thresholds are in docs/mechanisms.md.
+    [("score", "1", 2400, "factors"), ("score", "1", 2600, "features"), ("one-bit", "3", 3600, "features")],
+)
+def test_a_preview_says_what_is_better_to_measure_for_as_many_voters_as_a_poll_takes(mechanism, epsilon, quota, better):
+    terms = {"paradigm": "vldp" if mechanism == "one-bit" else "rldp", "quota": quota}
+    data = {"name": "x", "study": "moral-machine", "levels": {"strong": epsilon, "light": "20"}, **terms}
+    words = f"{quota:,} voters at ε = {epsilon}"
+    for along in ("factors", "features"):
+        advice = measured_advice(poll_from_dict({**data, "along": along}))
+        if along == better:
+            assert advice == f"That leaves the least error with {words}."
+        else:
+            assert advice == f"With {words}, less error would be left by measuring {MEASURED[better]}."
+    del data["quota"]
+    assert measured_advice(poll_from_dict(data)) is None
+
+
+def test_what_a_poll_measures_is_chosen_in_its_form_shown_and_never_changes(hosted):
+    offered = hosted.get("/host/new").text
+    assert set(re.findall(r'name="study" value="([a-z-]+)" data-leaves-out', offered)) == {"moral-machine", "fairness"}
+    assert re.search(r'name="along" value="" checked', offered)
+    axes = {"": 9, "factors": 9, "features": 23}  # The factors and the features of the Moral Machine.
+    for along in axes:
+        form = {**empty_form(), "name": f"poll-{along}", "along": along, "quota": "1000000"}
+        checked = hosted.submit("/host/new", "/host/new", **form).text
+        shown = MEASURED[along or "factors"]
+        assert f"<dd>{shown}. " in checked
+        again = hosted.post("/host/new/again", {"form_token": hidden_token(checked), "text": text_of(checked)}).text
+        assert re.search(rf'name="along" value="{along}" checked', again)
+        make(hosted, checked, begin="open")
+        assert f"<dt>Measured</dt><dd>{shown}</dd>" in hosted.get(f"/host/polls/poll-{along}").text
+    hosted.store.polls.close("poll-features")
+    hosted.store.polls.reopen("poll-features")
+    for along, number in axes.items():
+        method = hosted.get(f"/api/polls/poll-{along}").json()["method"]
+        assert {len(axis) for axis in method["axes"]} == {number}
+    assert "Measured" not in hosted.get("/host/polls/untrusted").text  # A poll of kidney: nothing is left out.
+
+
 def test_questions_of_every_kind_are_asked_by_the_form():
     check, several, years, scale, text = poll_from_dict(data_of_form(KINDS)).questions
     assert (check.expected, several.required, years.step) == ("40-or-over", True, 10)
@@ -202,10 +271,13 @@ def test_a_wrong_form_comes_back_with_what_was_filled_in(shared_hosted):
     assert "minutes of waiting" in page
 
 
-def make(site, checked, **fields):
+def text_of(checked):
     text = re.search(r'<textarea name="text" hidden>\n(.*?)</textarea>', checked, re.DOTALL)[1]
-    unescaped = text.replace("&#34;", '"').replace("&#39;", "'").replace("&amp;", "&")
-    return site.post("/host/new/create", {"form_token": hidden_token(checked), "text": unescaped, **fields})
+    return text.replace("&#34;", '"').replace("&#39;", "'").replace("&amp;", "&")
+
+
+def make(site, checked, **fields):
+    return site.post("/host/new/create", {"form_token": hidden_token(checked), "text": text_of(checked), **fields})
 
 
 def test_a_poll_is_made_by_a_form_tried_out_and_opened(hosted):

@@ -109,6 +109,25 @@ def test_the_form_works_without_a_mouse(page):
     page.get_by_role("alert").get_by_text("A study of your own needs a title").wait_for()
 
 
+def test_a_host_says_what_is_measured_where_factors_leave_something_out(page, site):
+    store, _ = site
+    page.goto("/host/new")
+    every = page.get_by_label("every direction in which features differ")
+    for study, offered in (("kidney", False), ("own", False), ("moral-machine", True)):
+        page.locator(f"input[name=study][value={study}]").check()
+        assert every.is_visible() is offered
+    every.check()
+    page.get_by_label("At most so many voters").fill("50000")
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.get_by_role("button", name="Look at it as voters will").click()
+    page.get_by_text("That leaves the least error with 50,000 voters at ε = 0.5.").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.get_by_role("button", name="Open it at once").click()
+    page.locator("dd", has_text="every direction in which features differ").wait_for()
+    assert store.polls.get("moral-machine").poll.study.along == "features"
+
+
 def test_a_host_asks_questions_of_every_kind_checks_attention_and_speaks_arabic(page, site):
     store, _ = site
     fill_in(page)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import leaves_out, public_design
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
@@ -32,6 +32,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     CrowdMechanism,
     DistributedMechanism,
+    Estimand,
     Mechanism,
     MechanismSettings,
 )
@@ -128,7 +129,7 @@ def recommended_along(name: str, settings: MechanismSettings, voters: int, epsil
     """
     study = settings.study
     design = public_design(study)
-    if study.along is not None or name not in DISTRIBUTED or not settings.drawn or not design.rest.shape[1]:
+    if study.along is not None or name not in DISTRIBUTED or not settings.drawn or not leaves_out(study):
         return study.along
     errors = {}
     for along in ALONG:
@@ -138,6 +139,23 @@ def recommended_along(name: str, settings: MechanismSettings, voters: int, epsil
             return None
         errors[along] = found.margin_error(design)
     return min(errors, key=errors.__getitem__)
+
+
+def can_measure(name: str, study: Study) -> bool:
+    """Whether a mechanism can be told what to measure of a study: its factors, or every direction."""
+    return MECHANISMS[name].estimates is Estimand.PREFERENCE and leaves_out(study)
+
+
+def check_along_known(name: str) -> None:
+    """Refuse a mechanism that cannot be told what to measure."""
+    if MECHANISMS[name].estimates is not Estimand.PREFERENCE:
+        raise CrowdveilError(f"{name} estimates the paper's society, over all features: leave along out")
+
+
+def reported_along(name: str, study: Study) -> str | None:
+    """Return what devices or releases of a poll measure (one of ``ALONG``); None if each release chooses."""
+    scored = name in DISTRIBUTED and DISTRIBUTED[name].scoring(study) is not None
+    return study.along or ("factors" if scored else None)
 
 
 def mechanism_name(

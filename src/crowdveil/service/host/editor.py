@@ -14,9 +14,10 @@ from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
 from crowdveil.protocol.questions import Question, QuestionKind, host_words
+from crowdveil.service.host.measured import MEASURED, measured_advice, measured_words
 from crowdveil.service.host.poll_form import KINDS, MOST_LEVELS, MOST_QUESTIONS, data_of_form, empty_form, form_of_data
 from crowdveil.service.host.request import HostRequest, sentence
-from crowdveil.service.host.study_form import MOST_FEATURES, OWN_STUDY, Fields, language_name
+from crowdveil.service.host.study_form import MOST_FEATURES, OWN_STUDY, Fields, language_name, may_measure
 from crowdveil.service.poll import HostedPoll, default_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
@@ -135,7 +136,8 @@ def _form(request: HostRequest, fields: Fields, wrong: str | None = None, code: 
         code,
         given=_FormFields(fields),
         wrong=wrong,
-        studies=[(name, load_study(name)) for name in BUNDLED if not name.startswith("synthetic")],
+        studies=[(name, load_study(name), may_measure(name)) for name in BUNDLED if not name.startswith("synthetic")],
+        measured=MEASURED,
         own=OWN_STUDY,
         places=[
             (words, place.value, [(p, PROMISES[p.unit]) for p in PARADIGMS.values() if p.place is place])
@@ -161,6 +163,7 @@ def _checked(request: HostRequest, poll: HostedPoll) -> Response:
         text=tomli_w.dumps(poll_as_dict(poll)),
         dilemmas=_dilemmas(poll.study),
         promise=(paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
+        measured=(measured_words(poll), measured_advice(poll)),
         questions=[_preview(question) for question in poll.questions],
         english=study_words(poll.study, "en", poll.translations),
         words=[study_words(poll.study, said.language, poll.translations) for said in poll.translations],

@@ -15,6 +15,7 @@ from crowdveil.errors import CrowdveilError, plural
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.submission import is_token, report_id
+from crowdveil.service.host.measured import measured_words
 from crowdveil.service.host.participation import about_tallies, attention_tally, poll_activity, state_words
 from crowdveil.service.host.request import HostRequest, attachment, qr_code
 from crowdveil.service.poll import HostedPoll
@@ -70,6 +71,7 @@ def poll_page(request: HostRequest) -> Response:
         batches=request.store.batches.sizes(status.poll.name),
         relayed=None if status.poll.relay is None else relayed_promise(status.poll),
         promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
+        measured=measured_words(status.poll),
     )
 
 

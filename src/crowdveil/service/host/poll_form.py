@@ -20,6 +20,7 @@ from crowdveil.service.host.study_form import (
     form_of_translations,
     language_name,
     lines,
+    may_measure,
     slug,
     study_of_form,
     translations_of_form,
@@ -68,6 +69,8 @@ def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
     data |= {name: given[name] for name in _PLAIN if given.get(name)}
     if given.get("repeat"):
         data["repeat"] = True
+    if given.get("along") and may_measure(data["study"]):
+        data["along"] = given["along"]
     data.setdefault("name", slug(_title(data["study"])))
     data |= {"budget": given.get("budget") or DEFAULT_BUDGET} if central else {"levels": _levels(given)}
     if given.get("quota"):
@@ -106,6 +109,7 @@ def form_of_data(data: Mapping[str, Any]) -> Fields | None:
     if "about_epsilon" in data:
         fields["about_epsilon"] = str(data["about_epsilon"])
     fields |= form_of_study(data["study"]) | ({"repeat": "yes"} if data.get("repeat") else {})
+    fields |= {"along": data["along"]} if "along" in data else {}
     try:
         again, before = (poll_as_dict(poll_from_dict(one)) for one in (data_of_form(fields), data))
     except CrowdveilError:

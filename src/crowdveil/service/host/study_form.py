@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdveil.errors import CrowdveilError, plural
+from crowdveil.estimation.design import leaves_out
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
@@ -101,12 +102,19 @@ def study_of_form(given: Mapping[str, str]) -> str | dict[str, Any]:
     }
 
 
+def may_measure(study: str | Mapping[str, Any]) -> bool:
+    """Whether a form may say what is measured of a study: one of the host's own has no factors but its features."""
+    return isinstance(study, str) and leaves_out(load_study(study))
+
+
 def form_of_study(study: Any) -> Fields:
     """Return the fields that describe a study."""
     if isinstance(study, str):
         return {"study": study}
-    if study.get("repeat"):
-        return {**form_of_study({key: value for key, value in study.items() if key != "repeat"}), "repeat": "yes"}
+    for field, filled in (("repeat", "yes"), ("along", study.get("along"))):
+        if study.get(field):
+            rest = {key: value for key, value in study.items() if key != field}
+            return {**form_of_study(rest), field: str(filled)}
     for name in BUNDLED:
         if load_study(name).as_dict() == study:
             return {"study": name}

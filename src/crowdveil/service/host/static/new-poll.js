@@ -3,9 +3,11 @@
 const form = /** @type {HTMLFormElement} */ (document.querySelector("form.builder"));
 
 function chosen() {
-  const own = form.querySelector("input[name=study]:checked")?.getAttribute("value") === "own";
+  const study = form.querySelector("input[name=study]:checked");
+  const own = study?.getAttribute("value") === "own";
   const place = form.querySelector("input[name=paradigm]:checked")?.getAttribute("data-place");
   show(".only-own", own);
+  show(".only-leaving-out", study?.hasAttribute("data-leaves-out") ?? true);
   show(".only-distributed", place !== "central");
   show(".only-central", place === "central");
   show(".only-vldp", form.querySelector("input[name=paradigm]:checked")?.getAttribute("value") === "vldp");
