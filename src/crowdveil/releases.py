@@ -190,6 +190,11 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 FORMAT = "crowdveil release 2"
+_MEASURED = {
+    "factors": "Measured along factors: what these leave out is bounded by its prior; a release along features "
+    "measures it.",
+    "features": "Measured along features: every direction in which they differ.",
+}
 
 
 @dataclass(frozen=True)
@@ -399,6 +404,11 @@ class Release(Publication):
         if self.unknown is None or not (self.unknown.left_out or self.unknown.rest.any()):
             return None
         return "factors" if self.unknown.rest.any() else "features"
+
+    @property
+    def measured_sentence(self) -> str | None:
+        """What was measured, in words; None where there was no choice."""
+        return None if self.measured is None else _MEASURED[self.measured]
 
     @property
     def bars_cover(self) -> str:

@@ -132,6 +132,24 @@ def test_of_a_crowd_the_table_tells_how_many_voters_prefer_one_more(make_release
     assert "An error bar is a bound: it covers the noise that privacy added, the draw of the voters" in words
 
 
+def test_the_page_says_what_was_measured(make_release: MakeRelease) -> None:
+    """Two of three features may be measured, or all of them; or nothing is left out of what is."""
+    study = synthetic_study(3)
+    release = make_release(study=study, parameter=np.zeros(3))
+    basis, nothing = np.eye(3), np.zeros((3, 3))
+
+    def words(measured: int, rest: int, left_out: int) -> str:
+        little = nothing[:measured, :measured]
+        means = np.zeros(measured)
+        unknown = Uncertainty(basis[:, :measured], basis[:, 3 - rest :], means, little, means, little, means)
+        return Page(release_page([replace(release, unknown=replace(unknown, left_out=left_out))])).words
+
+    assert "Measured along factors: what these leave out is bounded by its prior" in words(2, 1, 0)
+    assert "Measured along features: every direction in which they differ." in words(3, 0, 1)
+    assert "Measured along" not in words(3, 0, 0)
+    assert "Measured along" not in Page(release_page([release])).words  # A paper's society.
+
+
 def test_factors_come_first_where_a_study_names_them(make_release: MakeRelease) -> None:
     study = load_study("moral-machine")
     theta = [-0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1]

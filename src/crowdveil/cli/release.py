@@ -397,10 +397,8 @@ def _print_release(made: Release, path: Path | None) -> None:
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
-    if made.measured == "features":
-        say("Measured along features: every direction in which they differ.")
-    elif made.measured == "factors":
-        say("Measured along factors: what these leave out is bounded by its prior (--along features measures it).")
+    if made.measured_sentence is not None:
+        say(made.measured_sentence)
     for sentence in [*third_answer_sentences(made), *reliability_sentences(made)]:
         say(sentence)
     say()

@@ -102,6 +102,7 @@ def picture_section(view: ReleaseView, level: int) -> str:
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings), *third_answer_sentences(view.release), *reliability_sentences(view.release)])}
 {_factor_table(view)}
+{paragraphs([] if view.release.measured_sentence is None else [view.release.measured_sentence])}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told
 from it.</p>
