@@ -320,3 +320,12 @@ def test_terms_that_no_relay_can_keep_are_refused(rules: dict[str, Any], told: s
 def test_a_batch_without_a_relay_means_nothing() -> None:
     with pytest.raises(CrowdveilError, match="batch belongs to a relay"):
         relay_poll("https://relay.example", relay=None)
+
+
+@SQLITE
+def test_host_and_relay_answer_head_over_a_connection_that_stays_open(start: Start) -> None:
+    pair = start()
+    for page in (f"{pair.relay_url}/", f"{pair.relay_url}/healthz", f"{pair.host_url}/api/polls/{pair.name}"):
+        head, whole = pair.http.head(page), pair.http.get(page)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == whole.headers["content-length"]

@@ -44,6 +44,7 @@ def test_requests_are_logged_without_personal_data(service: Service, log: io.Str
         assert client.put("/api/polls/p/report", json=body, headers=headers).status_code == 201
         assert client.put("/api/polls/p/report", json={**body, "records": 77_777}, headers=headers).status_code == 422
         assert client.get(f"/p/p/?ballot={token}").status_code == 200
+        assert client.head(f"/p/p/?ballot={token}").status_code == 200
         assert client.get(f"/{token}").status_code == 404
         assert client.delete("/api/polls/p/participation", headers=headers).status_code == 204
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -52,6 +53,7 @@ def test_requests_are_logged_without_personal_data(service: Service, log: io.Str
         ("PUT", "/api/polls/{poll}/report", 201),
         ("PUT", "/api/polls/{poll}/report", 422),
         ("GET", "/p/{poll}/", 200),
+        ("HEAD", "/p/{poll}/", 200),
         ("GET", None, 404),
         ("DELETE", "/api/polls/{poll}/participation", 204),
     ]

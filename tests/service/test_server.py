@@ -123,3 +123,34 @@ def test_an_ipv6_network_counts_as_one_and_no_address_is_kept() -> None:
 def test_only_trusted_proxies_are_believed(proxies: int, told: str, expected: str) -> None:
     scope = {"client": ("192.0.2.9", 1), "headers": [(b"x-forwarded-for", told.encode())]}
     assert client_address(scope, proxies) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/p/a/", "/p/a", "/p/a/picture.png", "/r/a/", "/nowhere", "/host/sign-in"),
+        *("/api", "/api/polls", "/api/polls/a", "/api/polls/a/report", "/healthz"),
+        *("/web/main.js", "/web/index.html", "/public/public.css"),
+    ],
+)
+def test_head_is_answered_as_get_is_and_without_a_body(client: TestClient, service: Service, path: str) -> None:
+    service.store.polls.add(poll_from_dict({"name": "a", "study": "kidney"}))
+    service.store.polls.add(poll_from_dict({"name": "b", "study": "kidney"}))
+    client.get("/host/sign-in")  # It gives the browser a cookie, once.
+    for accepted in ("text/html", "application/json"):
+        headers = {"Accept": accepted}
+        whole = client.get(path, headers=headers, follow_redirects=False)
+        head = client.head(path, headers=headers, follow_redirects=False)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert dict(head.headers) == dict(whole.headers)
+
+
+def test_head_counts_nobody_and_asks_for_nothing_else(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll_from_dict({"name": "a", "study": "kidney"}))
+    today = service.today()
+    for path in ("/p/a/", "/api/polls/a/session"):
+        assert client.head(path).status_code == 200
+    assert service.store.steps.reached("a", today) == {}
+    for path in ("/p/a/", "/api/polls/a/session"):
+        client.get(path)
+    assert sorted(service.store.steps.reached("a", today).values()) == [1, 1]

@@ -34,6 +34,7 @@ from crowdveil.service.api.submissions import REFUSED, STORED, Token, id_of_toke
 from crowdveil.service.server import (
     BodyLimit,
     Failures,
+    HeadRequests,
     RateLimit,
     RequestLog,
     SecurityHeaders,
@@ -131,6 +132,7 @@ def create_relay_app(relay: Relay) -> FastAPI:
     app.include_router(_routes(relay))
     settings = relay.settings
     # The middleware added last sees a request first.
+    app.add_middleware(HeadRequests)
     app.add_middleware(BodyLimit, largest_report=max(SEALED_LENGTH, 1024))
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
     app.add_middleware(Failures)

@@ -57,6 +57,7 @@ MOST_VISITORS = 10_000
 PUBLIC = ("/api/polls/", "/api/releases/")
 SMALLEST_COMPRESSED = 500
 REQUESTS = logging.getLogger("crowdveil.service")
+_ONLY_HEAD = "crowdveil.only_head"
 _BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
 
 
@@ -414,6 +415,39 @@ class RateLimit:
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class HeadRequests:
+    """Middleware that answers HEAD wherever there is an answer to GET, with the same headers and no body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as one for the whole answer, of which the headers are sent."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        whole = {**scope, "method": "GET", _ONLY_HEAD: True}
+        ended = False
+
+        async def without_body(message: Message) -> None:
+            nonlocal ended
+            if message["type"] != "http.response.body":
+                await send(message)
+            elif not ended:
+                ended = True
+                await send({"type": "http.response.body", "body": b""})
+
+        try:
+            await self._app(whole, receive, without_body)
+        finally:
+            scope["route"] = whole.get("route")  # For the log.
+
+
+def only_head(scope: Scope) -> bool:
+    """Whether only the headers are asked for: then nobody has seen anything, and nothing is counted or logged."""
+    return bool(scope.get(_ONLY_HEAD))
 
 
 class Compression:

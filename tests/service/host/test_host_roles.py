@@ -169,6 +169,8 @@ def test_whoever_lost_the_phone_comes_back_by_a_link_and_sets_up_another(hosted)
 def test_the_log_tells_who_did_what(hosted):
     hosted.submit("/host/polls/trusted", "/host/polls/trusted/close")
     hosted.vote("untrusted", 3)
+    hosted.browser.head("/host/polls/untrusted/data/reports.csv")
+    assert "downloaded data" not in hosted.get("/host/log").text  # Nobody has got the file yet.
     hosted.get("/host/polls/untrusted/data/reports.csv")
     page = hosted.get("/host/log").text
     assert "closed the poll" in page

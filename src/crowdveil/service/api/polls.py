@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
@@ -16,6 +16,7 @@ from crowdveil.protocol.submission import write_session
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import Health, PollDescription, PollList, Session, Words
 from crowdveil.service.poll import HostedPoll
+from crowdveil.service.server import only_head
 from crowdveil.service.service import Service
 from crowdveil.service.store.database import Database
 from crowdveil.service.store.polls import STARTED, PollStatus
@@ -53,10 +54,10 @@ def poll_routes(service: Service) -> APIRouter:
             raise Refusal(Reason.UNKNOWN_LANGUAGE, str(error)) from None
 
     @routes.get("/{poll}/session", response_model=Session, responses=documented(404))
-    def draw(poll: str, example: Example = False) -> dict[str, Any]:
+    def draw(request: Request, poll: str, example: Example = False) -> dict[str, Any]:
         """Draw one voter's dilemmas. Nothing is stored except, in a poll without a relay, that somebody has started."""
         found = poll_named(service, poll)
-        if not example and found.relay is None:
+        if not example and found.relay is None and not only_head(request.scope):
             service.store.steps.count(found.name, STARTED, service.today())
         # Without a seed, the generator takes one from the operating system.
         return write_session(draw_session(found.study, np.random.default_rng()))

@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from crowdveil.errors import CrowdveilError, plural
 from crowdveil.pages.feature_estimates import one_line, signed
 from crowdveil.service.public.pictures import track
-from crowdveil.service.server import Attempts, client_address
+from crowdveil.service.server import Attempts, client_address, only_head
 from crowdveil.service.store.hosts import LogEntry, Role
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
@@ -206,7 +206,8 @@ def _who(pages: HostPages, cookie: str) -> tuple[str | None, Role | None]:
 def _act(request: HostRequest, page: Page) -> Response:
     """Run the handler of a page, and log its action if it succeeded."""
     response = page.handler(request)
-    if page.action is not None and request.host is not None and response.status_code < 400:
+    done = response.status_code < 400 and not only_head(request.http.scope)
+    if page.action is not None and request.host is not None and done:
         poll = request.http.path_params.get("poll")
         detail = ", ".join(request.remarks)
         request.store.audit_log.add(LogEntry(request.pages.now(), request.host, page.action, poll, detail))

@@ -23,7 +23,7 @@ from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.pictures import effects_picture, invitation_picture, png_picture, svg_picture, track
 from crowdveil.service.public.result import Result, effects_in_words, newest_of_each, read_effects, read_result
 from crowdveil.service.public.words import PageWords, own_name, pick_language, words_of
-from crowdveil.service.server import content_security_policy
+from crowdveil.service.server import content_security_policy, only_head
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import REVALIDATE, PageModules, compressible, static_route
 from crowdveil.service.store.polls import OPENED, PollStatus
@@ -293,7 +293,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
         relays = () if found.relay is None else (found.relay.url,)
         policy = content_security_policy(*relays, inside=page.inside())
         headers = {**REVALIDATE, "ETag": etag, "Content-Security-Policy": policy}
-        if found.relay is None:
+        if found.relay is None and not only_head(request.scope):
             service.store.steps.count(found.name, OPENED, service.today())
         if request.headers.get("If-None-Match") == etag:
             return Response(None, 304, headers)
