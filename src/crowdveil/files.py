@@ -15,6 +15,7 @@ from crowdveil.errors import CrowdveilError
 PICTURES = (".png", ".svg")
 ROOM = 2**20
 """Bytes for which there must be room where a file is to be written: more than most releases take."""
+_OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 
 
 def check_writable(path: Path) -> None:
@@ -73,19 +74,19 @@ def check_picture(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
     The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none. If the
     path is a link, the file that it leads to is replaced, and the link stays. A file that replaces another may be read
-    by those who might read that one, and by its owner.
+    by those who might read that one, and by its owner. A new ``private`` file (answers of people, secrets) may be read
+    by its owner only.
     """
     target = _target(path)
     unfinished = _beside(target)
     try:
-        unfinished.touch()
-        if target.exists():
-            unfinished.chmod(stat.S_IMODE(target.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR)
+        unfinished.touch(_OWNER_ONLY if private else 0o666)
+        _keep_mode(unfinished, target)
         yield unfinished
         _flush(unfinished)
         unfinished.replace(target)
@@ -96,9 +97,17 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def _keep_mode(new: Path, target: Path) -> None:
+    """Let those who might read the target, and its owner, read what will replace it."""
+    if target.exists():
+        new.chmod(stat.S_IMODE(target.stat().st_mode) | _OWNER_ONLY)
+
+
 def put_in_place(finished: Path, path: Path) -> None:
-    """Rename a file that is already on disk, within the same file system."""
+    """Rename a file that is already on disk, within the same file system; one that it replaces gives it its mode."""
     try:
+        if finished.is_file():
+            _keep_mode(finished, path)
         finished.replace(path)
         _flush(path.parent)
     except OSError as error:
@@ -113,9 +122,9 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a text file whole or not at all."""
-    with replacing(path) as unfinished:
+    with replacing(path, private=private) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 

@@ -13,7 +13,11 @@ from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, write_text
 from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.sources.simulated_layout import write_public_layout
+from crowdveil.sources.table import TableMapping, import_table
+from crowdveil.study.bundled import load_study
 
 
 def shell(line, folder, **variables):
@@ -197,3 +201,42 @@ def test_a_file_that_is_written_again_is_no_more_open_than_before(tmp_path, befo
     path.chmod(before)
     assert crowdveil(*words, "--seed", "2").code == 0
     assert stat.S_IMODE(path.stat().st_mode) == after
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def usual_umask():
+    """The system's default, under which others may read a new file."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_new_files_of_peoples_answers_are_for_their_owner_only(tmp_path):
+    path = tmp_path / "crowd.parquet"
+    crowd = synthetic_crowd(3, 2, 3, np.random.default_rng(1)).ballots
+    write_ballots(path, crowd.study, [crowd], {})
+    write_text(tmp_path / "page.html", "for everybody")
+    assert (mode(path), mode(tmp_path / "page.html")) == (0o600, 0o644)
+    rows, kept, refused_rows = (tmp_path / name for name in ("rows.csv", "kept.parquet", "refused.csv"))
+    sides = [f"{side}_{feature.name}" for side in ("left", "right") for feature in crowd.study.features]
+    told = (["voter", "chosen", *sides], ["ann", "left", *"010101"], ["bob", "nobody", *"010101"])
+    rows.write_text("\n".join(map(",".join, told)))
+    import_table(rows, kept, TableMapping(crowd.study), refused_rows, allow_refused=1, one_record_each=True)
+    assert (mode(kept), mode(refused_rows)) == (0o600, 0o600)
+    assert "bob" in refused_rows.read_text()
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_an_import_of_the_moral_machine_is_for_its_owner_only_and_keeps_the_mode_of_what_it_replaces(tmp_path):
+    source, out, refused_rows = (tmp_path / name for name in ("answers.csv", "out.parquet", "refused.csv"))
+    write_public_layout(source, load_study("moral-machine"), 3, np.random.default_rng(1))
+    for expected in (0o600, 0o640):
+        import_moral_machine(source, out, refused_rows, allow_refused=1)
+        assert (mode(out), mode(refused_rows)) == (expected, expected)
+        for path in (out, refused_rows):
+            path.chmod(0o640)

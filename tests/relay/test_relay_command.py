@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,7 +26,9 @@ from crowdveil.service.store.store import open_store
 URL = "https://relay.example"
 
 
-def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(tmp_path: Path) -> None:
+def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mine, other = (
         relay_poll(URL, entry="links", name="mine"),
         relay_poll("https://other.example", name="other"),
@@ -39,6 +42,12 @@ def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(tmp_path: Path
             host.polls.add(mine)
             setup = set_up_relay(settings, url)
             key = host.batches.key(mine).configuration.fingerprint
+            monkeypatch.setattr("crowdveil.relay.app.serve_relay", lambda *_: None)
+            file = tmp_path / "links.csv"
+            words = ("--host", url, "--public-url", URL, "--data", settings.data, "--links", "2", "--out", file)
+            assert crowdveil("relay", *words).code == 0
+        assert [line.partition("#")[0] for line in file.read_text().splitlines()] == ["link", *[f"{url}/p/mine/"] * 2]
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600  # Whoever reads a link can vote by it.
         assert [poll.name for poll in setup.polls] == ["mine"]
         links = [urlsplit(link) for link in make_links(settings, url, "mine", 3)]
     assert {f"{link.scheme}://{link.netloc}{link.path}" for link in links} == {f"{url}/p/mine/"}

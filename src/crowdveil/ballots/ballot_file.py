@@ -311,7 +311,7 @@ def write_ballots(
     voters = 0
     writer = None
     first: Header | None = None
-    with replacing(path) as unfinished:
+    with replacing(path, private=True) as unfinished:
         try:
             for batch in (small for given in batches for small in _checked(given).batches()):
                 header = Header.of(batch, {})

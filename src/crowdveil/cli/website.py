@@ -222,4 +222,4 @@ def _write(path: Path, links: list[str]) -> None:
     rows = csv.writer(text)
     rows.writerow(["link"])
     rows.writerows([link] for link in links)
-    write_text(path, text.getvalue())
+    write_text(path, text.getvalue(), private=True)

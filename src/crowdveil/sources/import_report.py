@@ -108,7 +108,7 @@ def check_allowed(allow_refused: float, one_record_each: bool) -> None:
 
 def write_refused(path: str | Path, imported: ImportResult) -> None:
     """Write the refused rows with their reasons as CSV. Row 1 is the first after the header."""
-    with replacing(Path(path)) as unfinished:
+    with replacing(Path(path), private=True) as unfinished:
         imported.refused_rows.write_csv(unfinished)
 
 

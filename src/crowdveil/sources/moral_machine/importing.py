@@ -427,6 +427,6 @@ def readable(scans: Iterable[tuple[int, int, BlockScan]], table: TableFile) -> I
 
 
 def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    with replacing(path) as unfinished, unfinished.open("wb") as file:
+    with replacing(path, private=True) as unfinished, unfinished.open("wb") as file:
         for number, rows in enumerate(frames):
             rows.write_csv(file, include_header=number == 0)

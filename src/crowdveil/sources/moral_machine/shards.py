@@ -190,7 +190,7 @@ def folder_beside(target: Path, source: Mapping[str, Any], bits: int) -> Iterato
     try:
         if not label.is_file() or label.read_text(encoding="utf-8") != identity:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
             label.write_text(identity, encoding="utf-8")
     except OSError as error:
         raise CrowdveilError(f"cannot write to {folder}: {error.strerror or error}") from None
