@@ -13,6 +13,7 @@ from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import load_study
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +132,65 @@ def test_directories_and_missing_files(folder):
     for name in ("words.csv", "words.csv.gz"):
         (folder / name).write_bytes(b"a,b\n1,2\n")
         refused(crowdveil("describe", folder / name), name, "crowdveil import moral-machine")
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "it is empty"),
+        (b"\x00\x01\x02" * 999, "damaged, or no Parquet file"),
+        (b"PAR1xxxxPAR1", "damaged, or no Parquet file"),
+        (None, "damaged, or no Parquet file"),
+    ],
+    ids=["empty", "noise", "cut in the middle", "cut at the end"],
+)
+def test_damaged_ballots_are_told_with_what_to_do(folder, content, found):
+    (folder / "damaged.parquet").write_bytes((folder / "b.parquet").read_bytes()[:-9] if content is None else content)
+    what_to_do = "copy it again, or make one with `crowdveil import` or `crowdveil simulate`"
+    refused(
+        crowdveil("describe", folder / "damaged.parquet"), "damaged.parquet is not a ballot file", found, what_to_do
+    )
+    refused(release(folder, ballots="damaged.parquet"), found, what_to_do)
+
+
+def test_empty_and_missing_files_of_settings(folder, tmp_path):
+    (tmp_path / "empty.toml").write_text("\n")
+    (tmp_path / "folder").mkdir()
+    for command in (("studies",), ("simulate", "--voters", "3", "--out", tmp_path / "x.parquet")):
+        name, *more = command
+        said = ("empty.toml is empty, and not a study file", "write a name, [drawing] and [[features]] into it")
+        refused(crowdveil(name, tmp_path / "empty.toml", *more), *said)
+    poll = ("empty.toml is empty, and not a poll file", "write a name and a study into it")
+    refused(crowdveil("serve", tmp_path / "empty.toml"), *poll)
+    for command in (("serve",), ("relay", "--host", "http://127.0.0.1:9")):
+        missing, directory = (crowdveil(*command, "--settings", tmp_path / name) for name in ("no.toml", "folder"))
+        refused(missing, "there is no settings file", "no.toml: check its name")
+        refused(directory, "folder is a directory, and not a settings file: name a file (TOML)")
+    (tmp_path / "poll.toml").write_text('name = "x"')
+    refused(
+        crowdveil("serve", tmp_path / "poll.toml"), "study must be a bundled name, a path or a table: it is missing"
+    )
+    table = ("import", "table", folder / "b.parquet", "--out", tmp_path / "x.parquet", "--mapping")
+    refused(crowdveil(*table, tmp_path / "empty.toml"), "empty.toml is empty, and not a mapping file: say in it which")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.toml", "folder", "poll.toml"]
+
+
+def test_ballots_without_answers_about_voters_have_no_groups(folder):
+    said = ("hold nothing that voters said of themselves", "no group can be made by 'age': import them again")
+    refused(release(folder, "--by", "age"), "these ballots", *said)
+    filtering = ("--group", "age=old", "--out", folder / "x.parquet")
+    refused(crowdveil("ballots", "filter", folder / "b.parquet", *filtering), "b.parquet", *said)
+
+
+def test_a_table_of_which_nothing_is_usable_is_told_why(folder, tmp_path):
+    columns = [f"{side}_{feature.name}" for side in ("left", "right") for feature in load_study("kidney").features]
+    table, out = tmp_path / "rows.csv", tmp_path / "x.parquet"
+    rows = [",".join(["voter", "chosen", *columns]), ",".join(["", "left", *["0"] * len(columns)])]
+    words = ("import", "table", table, "--study", "kidney", "--out", out)
+    for shown, why in ((rows[:1], "no row follows the header"), (rows, "of 1 row, 1 voter missing; check that")):
+        table.write_text("\n".join(shown) + "\n")
+        refused(crowdveil(*words), "not one usable record, so no ballot file was written", why, "--refused FILE")
+        assert not out.exists()
 
 
 def test_tables_and_ballots_are_no_releases(folder):

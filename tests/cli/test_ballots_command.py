@@ -80,7 +80,7 @@ def test_parts_at_random_are_those_of_the_seed_and_merge_again(folder):
     [
         (("filter",), "say whom to keep"),
         (("filter", "--group", "age=odd"), "'age' has no level 'odd': choose from old, young"),
-        (("filter", "--group", "size=big"), "does not say what voters' 'size' is; it has age"),
+        (("filter", "--group", "size=big"), "do not say what voters' 'size' is; the questions about them are age"),
         (("filter", "--group", "age"), "a group is QUESTION=LEVEL"),
         (("split",), "say how to split"),
         (("split", "--by", "age", "--seed", "1"), "leave out --rest, --share and --seed"),

@@ -150,3 +150,18 @@ def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:
 def test_other_databases_are_refused(address: str) -> None:
     with pytest.raises(CrowdveilError, match="postgresql://"), open_store(address):
         pass
+
+
+def test_what_is_no_file_is_refused_as_a_database_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name, told in (("folder", "it is a directory"), ("pipe", "it is a device or a pipe")):
+        address = f"sqlite:///{tmp_path / name}"
+        with (
+            pytest.raises(CrowdveilError, match=f"^cannot open the database .*{told}; name a file"),
+            open_store(address),
+        ):
+            pass
+    with pytest.raises(CrowdveilError, match="has a question mark"), open_store(f"sqlite:///{tmp_path / 'a?b=1'}"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]

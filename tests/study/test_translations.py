@@ -243,7 +243,7 @@ def test_a_translation_of_factors_that_does_not_fit_is_refused_by_name(data, tol
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(CrowdveilError, match="cannot read the translation"):
+    with pytest.raises(CrowdveilError, match=r"there is no translation file .*nothing\.toml: check its name"):
         load_translation(tmp_path / "nothing.toml", FLOOD)
     (tmp_path / "bad.toml").write_text("study = ", encoding="utf-8")
     with pytest.raises(CrowdveilError, match="is not a readable TOML file"):

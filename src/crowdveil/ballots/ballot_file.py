@@ -237,7 +237,9 @@ def _open(path: Path) -> BallotFile:
         )
     paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not paths:
-        raise CrowdveilError(f"{path} is a directory without ballot files (*.parquet)")
+        raise CrowdveilError(
+            f"{path} is a directory without ballot files (*.parquet): name a ballot file, or a folder that has some"
+        )
     opened = [_open_shard(each) for each in paths]
     first, header = opened[0]
     for shard, other in opened[1:]:
@@ -261,7 +263,11 @@ def _open_shard(path: Path) -> tuple[BallotShard, Header]:
                 f"{path} is not a ballot file but a table: make ballots of it with `crowdveil import "
                 f"moral-machine {path} --out BALLOTS`, or `crowdveil import table` for other layouts"
             ) from None
-        raise CrowdveilError(f"{path} is not a ballot file: {_one_line(error)}") from None
+        found = "empty" if path.is_file() and path.stat().st_size == 0 else "damaged, or no Parquet file at all"
+        raise CrowdveilError(
+            f"{path} is not a ballot file, for it is {found} ({_one_line(error)}): copy it again, or make one with "
+            "`crowdveil import` or `crowdveil simulate`"
+        ) from None
     if _METADATA not in (layout.metadata or {}):
         raise CrowdveilError(
             f"{path} is a Parquet file, but not a ballot file: "
@@ -326,7 +332,9 @@ def write_ballots(
                 writer.write_table(table, row_group_size=batch.voters)
                 voters += batch.voters
             if writer is None or first is None:
-                raise CrowdveilError("there is not one usable record, so no ballot file was written")
+                raise CrowdveilError(
+                    f"there is not one usable record, so {path} was not written: give ballots of at least one voter"
+                )
             told = origin() if callable(origin) else origin
             writer.add_key_value_metadata({_METADATA: replace(first, origin=told).as_bytes()})
         finally:

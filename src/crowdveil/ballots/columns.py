@@ -230,3 +230,13 @@ def answered_alike(
     whole = (first >= 0) & (np.bincount(whose[repeat], minlength=voters) == 1)
     turned = np.where(mirrored[first], -choices[second], choices[second])
     return np.where(whole, np.where(choices[first] == turned, 1, -1), 0).astype(np.int8)
+
+
+def unknown_question(question: object, known: Iterable[str], where: str) -> CrowdveilError:
+    """Return the error of a question about voters that ballots do not have."""
+    if listed := ", ".join(known):
+        return CrowdveilError(f"{where} do not say what voters' {question!r} is; the questions about them are {listed}")
+    return CrowdveilError(
+        f"{where} hold nothing that voters said of themselves, so no group can be made by {question!r}: import them "
+        "again with their answers (import --about, or columns that the mapping names)"
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray
 from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.ballots.columns import check_distinct, join_names
+from crowdveil.ballots.columns import check_distinct, join_names, unknown_question
 from crowdveil.errors import CrowdveilError, check_whole
 
 Mask = Callable[[Ballots, int], BoolArray]
@@ -133,8 +133,7 @@ def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
     """Find the public levels of a question about voters."""
     about: Mapping[str, tuple[str, ...]] = source.header.about
     if question not in about:
-        known = ", ".join(about) or "none: import them with --about"
-        raise CrowdveilError(f"{source.path} does not say what voters' {question!r} is; it has {known}")
+        raise unknown_question(question, about, f"the ballots in {source.path}")
     return about[question]
 
 

@@ -22,7 +22,7 @@ from crowdveil.ballots.ballots import (
     is_source,
     names_of,
 )
-from crowdveil.ballots.columns import check_distinct, names_from_digests
+from crowdveil.ballots.columns import check_distinct, names_from_digests, unknown_question
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, check_flag, check_text, is_number, path_of, shown
 from crowdveil.estimation.dilemmas import public_dilemmas
@@ -303,8 +303,7 @@ def check_smallest(smallest: object) -> None:
 def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
     """Find a question that voters answered about themselves, with its public levels."""
     if not isinstance(by, str) or by not in ballots.about:
-        known = ", ".join(ballots.about) or "none: import them with --about"
-        raise CrowdveilError(f"these ballots do not say what voters' {by!r} is; the questions about them are {known}")
+        raise unknown_question(by, ballots.about, "these ballots")
     labels = ballots.about[by].labels
     if len(labels) < 2 or FEWEST_IN_GROUP * len(labels) > voters:
         raise CrowdveilError(

@@ -29,7 +29,7 @@ from crowdveil.protocol.questions import Answer, Attention, Option, Question, Qu
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.study.bundled import load_study
-from crowdveil.study.plain_data import need, number, parse_toml
+from crowdveil.study.plain_data import need, number, read_toml
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
 
@@ -180,7 +180,7 @@ def group_of(question: Question, about: Mapping[str, Answer]) -> str | None:
 def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> HostedPoll:
     """Read a poll file, or return the default poll of a study that is bundled or in a file."""
     path = Path(reference)
-    if path.is_file() and "features" not in _toml(path):
+    if path.is_file() and not {"features", "categories"} & set(_toml(path)):
         if paradigm or mechanism:
             raise CrowdveilError(
                 f"{path} is a poll file, which already names its paradigm and mechanism: leave the options out"
@@ -281,17 +281,15 @@ def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return parse_toml(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+    return read_toml(path, "poll file", "write a name and a study into it, like study = 'kidney'")
 
 
 def _study(given: Any, beside: Path | None, where: str) -> Study:
     if isinstance(given, Mapping):
         return Study.from_dict(given)
     if not isinstance(given, str):
-        raise CrowdveilError(f"{where}: study must be a bundled name, a path or a table, got {given!r}")
+        got = "it is missing" if given is None else f"got {given!r}"
+        raise CrowdveilError(f"{where}: study must be a bundled name, a path or a table: {got}")
     if beside is not None and (beside / given).is_file():
         return load_study(str(beside / given))
     if beside is None and (Path(given).suffix or "/" in given):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.plain_data import parse_toml
+from crowdveil.study.plain_data import read_toml
 
 PREFIX = "CROWDVEIL_"
 LARGEST_PORT = 65_535
@@ -96,10 +96,7 @@ def read_settings(
 
 
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
-    try:
-        data = parse_toml(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise CrowdveilError(f"{file} is not a readable TOML file: {error}") from None
+    data = read_toml(file, "settings file")
     for name, value in data.items():
         if name not in known:
             raise CrowdveilError(f"{file}: there is no setting {name!r}; the settings are {', '.join(known)}")

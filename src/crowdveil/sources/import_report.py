@@ -72,6 +72,22 @@ class ImportReport:
             "notes": list(self.notes),
         }
 
+    def check_any(self) -> None:
+        """Refuse an import in which no row became a record, and say what became of them."""
+        if self.records:
+            return
+        became = [f"{count:,} {reason.value}" for reason, count in self.refused.items()]
+        became += [f"{self.dropped:,} left out by the mapping"] if self.dropped else []
+        why = (
+            f"of {self.rows:,} {plural(self.rows, 'row')}, {', '.join(became)}"
+            if became
+            else "no row follows the header"
+        )
+        raise CrowdveilError(
+            f"there is not one usable record, so no ballot file was written: {why}; check that these are the right "
+            "table and mapping (import --refused FILE lists what is refused, and why)"
+        )
+
     def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
         """Refuse an import that lost too many rows, or in which nearly every voter has one record."""
         check_allowed(allow_refused, one_record_each)

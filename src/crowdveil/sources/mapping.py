@@ -45,7 +45,7 @@ from crowdveil.errors import CrowdveilError, check_fields, path_of
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.features import Category
-from crowdveil.study.plain_data import check_keys, parse_toml
+from crowdveil.study.plain_data import check_keys, read_toml
 from crowdveil.study.study import Study
 
 _WORDS = ("chosen", "left", "right", "neither", "yes", "no", "scenario", "repeat")
@@ -212,12 +212,7 @@ def choose_mapping(study: str | Study | None = None, mapping: str | Path | Table
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        return parse_toml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CrowdveilError(f"cannot read the mapping file {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+    return read_toml(path, "mapping file", "say in it which column means what")
 
 
 def _section(data: Mapping[str, Any], key: str, path: Path) -> Mapping[str, Any]:

@@ -94,9 +94,9 @@ def import_table(
     ballots = result.ballots
     if refused is not None:
         write_refused(refused, result)
-    if ballots.voters:
-        report.check(mapping.study, allow_refused, one_record_each)
-    write_ballots(out, mapping.study, [ballots] if ballots.voters else [], ballots.origin)
+    report.check_any()
+    report.check(mapping.study, allow_refused, one_record_each)
+    write_ballots(out, mapping.study, [ballots], ballots.origin)
     return report
 
 

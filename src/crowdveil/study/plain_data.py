@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
@@ -64,6 +65,21 @@ def check_keys(data: Mapping[str, Any], known: Iterable[str], where: str) -> Non
     unknown = sorted(str(key) for key in data if key not in known)
     if unknown:
         raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+
+
+def read_toml(path: Path, what: str, needs: str | None = None) -> dict[str, Any]:
+    """Read a TOML file; if it must not be empty, ``needs`` says what belongs into it."""
+    if not path.exists():
+        raise CrowdveilError(f"there is no {what} {path}: check its name, and the folder that you are in")
+    if path.is_dir():
+        raise CrowdveilError(f"{path} is a directory, and not a {what}: name a file (TOML)")
+    try:
+        data = parse_toml(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+    if needs is not None and not data:
+        raise CrowdveilError(f"{path} is empty, and not a {what}: {needs}")
+    return data
 
 
 def need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:

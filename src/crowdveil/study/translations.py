@@ -16,7 +16,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.features import Feature, read_poles
-from crowdveil.study.plain_data import check_keys, parse_toml, text
+from crowdveil.study.plain_data import check_keys, parse_toml, read_toml, text
 from crowdveil.study.study import Study
 
 INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
@@ -123,12 +123,7 @@ def words(study: Study, language: str, added: Sequence[Translation] = ()) -> dic
 
 def load_translation(path: str | Path, study: Study) -> Translation:
     """Read a translation file and check it against the study."""
-    try:
-        data = parse_toml(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CrowdveilError(f"cannot read the translation {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+    data = read_toml(Path(path), "translation file", "write the study, the language, a title and a question into it")
     return read_translation(data, study, str(path))
 
 

@@ -324,7 +324,9 @@ def test_a_damaged_file_leaves_nothing(crowd: Path, tmp_path: Path) -> None:
 
 def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text(as_csv([row("d", "ann", 1, {"Man": 1}), row("e", "", 1, {"Man": 9})]))
-    with pytest.raises(CrowdveilError, match="not one usable record"):
+    with pytest.raises(
+        CrowdveilError, match=r"usable record.* of 2 rows, 1 voter missing, 1 unpaired; check .*--refused"
+    ):
         import_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv", allow_refused=1)
     listed = pl.read_csv(tmp_path / "refused.csv")
     assert listed["refused because"].to_list() == ["unpaired", "voter missing"]

@@ -130,6 +130,9 @@ def connect(address: str) -> Database:
 
 def _check_own(path: Path) -> None:
     """Refuse a file that is no SQLite database, or is another program's, such as a ledger, before it is changed."""
+    if path.exists() and not path.is_file():
+        what = "a directory" if path.is_dir() else "a device or a pipe"
+        raise CrowdveilError(f"cannot open the database {path}: it is {what}; name a file, like sqlite:///polls.sqlite")
     if not path.is_file() or path.stat().st_size == 0:
         return
     try:
@@ -229,10 +232,16 @@ def _url(address: str) -> URL:
         raise CrowdveilError("the database must be like sqlite:///PATH or postgresql://USER@HOST/NAME") from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+    if url.get_backend_name() != "sqlite":
         raise CrowdveilError(
             f"a database of kind {url.drivername!r} is not supported: use sqlite:///PATH or postgresql://USER@HOST/NAME"
         )
+    if not url.database or url.database == ":memory:":
+        raise CrowdveilError(
+            f"{address} names no file, and what is stored must last: use sqlite:///PATH or postgresql://USER@HOST/NAME"
+        )
+    if url.query:
+        raise CrowdveilError(f"{address} has a question mark, which no file of a database may have: use sqlite:///PATH")
     return url
 
 

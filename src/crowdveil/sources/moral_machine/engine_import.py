@@ -88,8 +88,7 @@ def import_with_engine(
             counts.refused += refused
             tell(ImportProgress(False, done, folder.buckets, scanned.rows))
         report = counts.report(table, scanned.rows, people)
-        if not report.voters:
-            raise CrowdveilError("there is not one usable record, so no ballot file was written")
+        report.check_any()
         report.check(load_study("moral-machine"), allow_refused, one_record_each)
         put_in_place(ballots, out)
         return report

@@ -160,6 +160,7 @@ def import_moral_machine(
             yield from running.ballots()
             if refused is not None:  # even if not a single row could be used
                 _write(running.refused_rows(), Path(refused))
+            running.report().check_any()
 
         def origin() -> dict[str, Any]:
             return {"imported_from": table.path.name, **running.report().as_dict()}

@@ -10,7 +10,7 @@ from os import PathLike
 
 from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.study.features import Feature
-from crowdveil.study.plain_data import parse_toml
+from crowdveil.study.plain_data import parse_toml, read_toml
 from crowdveil.study.study import Drawing, Study
 
 BUNDLED = ("moral-machine", "kidney", "fairness", "synthetic-10")
@@ -31,10 +31,7 @@ def load_study(reference: str | PathLike[str]) -> Study:
             f"there is no study {reference!r}: give one of {', '.join(BUNDLED)}, "
             "synthetic-D for D features, or the path of a study file (TOML)"
         )
-    try:
-        return Study.from_dict(parse_toml(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError) as error:
-        raise CrowdveilError(f"{reference} is not a readable TOML file: {error}") from None
+    return Study.from_dict(read_toml(path, "study file", "write a name, [drawing] and [[features]] into it"))
 
 
 def find_study(given: str | PathLike[str] | Study) -> Study:
