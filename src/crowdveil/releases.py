@@ -83,9 +83,10 @@ class Publication(ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, whole or not at all."""
-        write_text(path_of(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        data = self.as_dict()
+        write_text(path_of(path), json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         if self.on_save is not None:
-            self.on_save(self.digest)
+            self.on_save(data["checksum"])
 
 
 P = TypeVar("P", bound=Publication)

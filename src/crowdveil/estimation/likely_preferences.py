@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erf
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.disagreement import (
@@ -62,6 +62,7 @@ _WIDER = 3.0
 _ROUNDS = 40
 _NEAR = 1e-2
 _LONGEST_STEP = 0.5
+_HUGE = 1e300
 _SEED = 20_261_117
 
 
@@ -129,8 +130,7 @@ class _Model:
         self._slope = math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)
         k = len(scores)
         self._pairs = np.triu_indices(k)
-        # Single precision: the errors' errors are far below those of the reports.
-        self._errors = self._error_products(usual, dilemmas).astype(np.float32)
+        self._errors = self._error_products(usual, dilemmas)
         self._about = np.zeros(k)
         self._more = {tau: np.zeros(k) for tau in RECORD_TAUS}
         self._steeper = {tau: np.zeros((k, k)) for tau in RECORD_TAUS}
@@ -143,20 +143,26 @@ class _Model:
         pairs of axes are symmetric, so each is kept once.
         """
         first, second = self._pairs
+        # Single precision: the errors' errors are far below those of the reports.
+        scores, seen = self._scores.astype(np.float32), seen.astype(np.float32)
         count, k = seen.shape
-        twice = np.where(first == second, 1.0, 2.0)[:, None]
-        mean = self._scores.T @ seen / count
-        products = (seen[:, first] * seen[:, second]).T @ (self._scores[:, first] * self._scores[:, second])
+        mean = scores.T @ seen / count
+        errors = (seen[:, first] * seen[:, second]).T @ (scores[:, first] * scores[:, second]) / count
         straight = mean[first][:, first] * mean[second][:, second]
         crossed = mean[first][:, second] * mean[second][:, first]
-        errors = twice * (products / count - (straight + crossed).T / 2) / len(self._axes.design.along)
+        errors -= (straight + crossed).T / 2
+        errors /= len(self._axes.design.along)
         if dilemmas is not None:
             told = dilemmas.moments[self._rows]
             told = told - told.mean(axis=0)
-            moved = (self._scores[:, :, None] * seen[:, None, :]).reshape(count, -1).T @ told / count
-            tilted = (moved @ dilemmas.spread @ moved.T).reshape(k, k, k, k).transpose(1, 3, 0, 2)
-            errors += twice * (tilted[first, second] + tilted[second, first])[:, first, second] / 2
-        return np.asarray(2 / math.pi * errors, np.float64)
+            told = (told @ np.linalg.cholesky(dilemmas.spread)).astype(np.float32)
+            moved = (scores[:, :, None] * seen[:, None, :]).reshape(count, -1).T @ told / count
+            tilted = moved @ moved.T
+            straight = tilted[first * k + first[:, None], second * k + second[:, None]]
+            crossed = tilted[first * k + second[:, None], second * k + first[:, None]]
+            errors += (straight + crossed) / 2
+        twice = np.where(first == second, 1.0, 2.0).astype(np.float32)[:, None]
+        return np.asarray(2 / math.pi * twice * errors, np.float32)
 
     def tops(self, wider: float) -> list[_Law]:
         """Return a proposal around the posterior mode for each size of margins and each disagreement.
@@ -204,7 +210,7 @@ class _Model:
             shown, slope = expected_scores(self._scores, seen, common)
             shown += self._correction(common, tau)
             slope += self._steeper[tau]
-            told = slope.T @ np.linalg.inv(self._covariances(shown[None])[0])
+            told = slope.T @ np.linalg.inv(self._covariance(shown))
             curvature = told @ slope + prior
             step = np.linalg.solve(curvature, told @ (self._observed - shown) - prior @ common)
             common = common + step / max(1.0, float(np.abs(step).max()) / _LONGEST_STEP)
@@ -224,36 +230,45 @@ class _Model:
 
     def _log_likelihood(self, drawn: FloatArray, tau: float) -> FloatArray:
         shown = self._shown(drawn, tau)
-        lower = np.linalg.cholesky(self._covariances(shown))
-        miss = np.linalg.solve(lower, (self._observed - shown)[:, :, None])[:, :, 0]
-        volume = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-        return np.asarray(-0.5 * np.square(miss).sum(axis=1) - volume, np.float64)
+        count, k = shown.shape
+        first, second = self._pairs
+        # The Cholesky factor L of a covariance with the misses m as one more row has the row L^-1 m.
+        bordered = np.zeros((count, k + 1, k + 1))
+        bordered[:, second, first] = self._covariances(shown)
+        bordered[:, k, :k] = self._observed - shown
+        bordered[:, k, k] = _HUGE
+        lower = np.linalg.cholesky(bordered)
+        volume = np.log(np.diagonal(lower, axis1=1, axis2=2)[:, :k]).sum(axis=1)
+        return np.asarray(-0.5 * np.square(lower[:, k, :k]).sum(axis=1) - volume, np.float64)
 
     def _seen(self, tau: float) -> FloatArray:
         return np.asarray(self._along * reach(self._along, tau)[:, None], np.float64)
 
     def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the expected mean scores of crowds (rows)."""
-        leaning = 2 * ndtr(drawn @ self._seen(tau).T) - 1
+        leaning = erf(drawn @ (self._seen(tau) / math.sqrt(2)).T)
         return np.asarray(leaning @ self._scores / len(self._scores) + self._correction(drawn, tau), np.float64)
 
     def _correction(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the difference that all dilemmas make to the mean scores of a crowd, to first order."""
         return np.asarray(self._more[tau] + (drawn - self._about) @ self._steeper[tau].T, np.float64)
 
+    def _covariance(self, shown: FloatArray) -> FloatArray:
+        """Return the error covariance of the scores for a crowd with these expected scores."""
+        first, second = self._pairs
+        result = np.empty((len(shown), len(shown)))
+        result[first, second] = result[second, first] = self._covariances(shown[None])[0]
+        return result
+
     def _covariances(self, shown: FloatArray) -> FloatArray:
-        """Return the error covariance of the scores for crowds with these expected scores.
+        """Return the error covariance of each pair of scores (columns) for crowds with these expected scores (rows).
 
         The effect of a tilt or of another sample of dilemmas is that on the linearised model: on the preference that
         would have these expected scores if scores did not saturate.
         """
         first, second = self._pairs
-        small = shown @ np.linalg.inv(self._slope).T
-        upper = (small[:, first] * small[:, second]).astype(np.float32) @ self._errors
-        result = np.empty((*shown.shape, shown.shape[1]))
-        result[:, first, second] = upper
-        result[:, second, first] = upper
-        return np.asarray(self._reported + result, np.float64)
+        small = (shown @ np.linalg.inv(self._slope).T).astype(np.float32)
+        return np.asarray(self._reported[first, second] + (small[:, first] * small[:, second]) @ self._errors)
 
 
 @dataclass(frozen=True)
