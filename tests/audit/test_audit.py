@@ -36,6 +36,10 @@ def test_every_mechanism_is_on_trial(done):
     assert set(ALL) <= {trial.name for trial in done.promises}
 
 
+def test_reports_along_features_are_on_trial(done):
+    assert {trial.name for trial in done.promises if trial.remark == "along features"} == {"one-bit", "score"}
+
+
 def test_every_mistake_is_caught(done):
     assert [(t.name, t.bug) for t in done.bugs if not t.as_it_should_be] == []
     assert {trial.bug for trial in done.bugs} >= {

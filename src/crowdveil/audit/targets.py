@@ -80,6 +80,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, OpenDP
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import rho_of
 from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.features import Factor
 
 SOME_SIGNS = Epsilon("1.6")
 """Epsilon at which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
@@ -134,10 +135,12 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(_one_bit(epsilon, "one bit"), neighbours=_opposed),
         _pure(_one_bit(TWO_CHOICES, "two bits"), neighbours=_opposed),
         _pure(_one_bit(epsilon, "another axis"), neighbours=_loud_elsewhere),
+        _pure(_along_features(OneBit(), "vldp", epsilon), neighbours=_opposed),
         _pure(_subset_selection(epsilon)),
         _pure(_subset_selection(SOME_SIGNS)),
         _pure(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
         _pure(DistributedSetup(ScoreRelease(), paradigm("rldp"), _small(3), epsilon)),
+        _pure(_along_features(ScoreRelease(), "rldp", epsilon)),
         _pure(_linear_part(epsilon, 1)),
         _pure(_linear_part(epsilon, 3)),
         _pure(_randomised_response(epsilon), neighbours=_one_turned),
@@ -353,6 +356,16 @@ def _one_choice(epsilon: Epsilon, remark: str) -> DistributedSetup:
 
 def _one_bit(epsilon: Epsilon, remark: str) -> DistributedSetup:
     return DistributedSetup(OneBit(), paradigm("vldp"), _small(3), epsilon, remark=remark)
+
+
+def _along_features(mechanism: OneBit | ScoreRelease, protects: str, epsilon: Epsilon) -> DistributedSetup:
+    """Return reports along all three features of a study that names one factor only."""
+    settings = _small(3)
+    study = settings.study
+    study = replace(study, named_factors=(Factor.of_feature(study.features[0]),), along="features")
+    return DistributedSetup(
+        mechanism, paradigm(protects), replace(settings, study=study), epsilon, remark="along features"
+    )
 
 
 def _one_sign() -> ShuffledPromise:
