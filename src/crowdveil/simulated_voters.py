@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.client.client import Client
-from crowdveil.errors import CrowdveilError, Refusal
+from crowdveil.errors import CrowdveilError, Refusal, check_whole
 from crowdveil.protocol.polls import EntryRule, Poll, PollState
 from crowdveil.protocol.questions import Answer, Question, QuestionKind
 from crowdveil.protocol.submission import NEITHER
@@ -25,6 +25,8 @@ from crowdveil.sources.simulated import TAU
 from crowdveil.study.study import Dilemma
 
 _LINK = re.compile(r"[#&]ballot=([A-Za-z0-9_-]+)")
+MOST_VOTERS = 10_000_000
+MOST_CONNECTIONS = 1000
 SPREAD = 0.3
 """Standard deviation, in each feature, of a simulated voter's preference around the study's lean."""
 
@@ -101,6 +103,8 @@ class SimulatedVoter:
 def find_poll(client: Client, wanted: str | None) -> Poll:
     """Return the poll with this name, or the website's only open poll."""
     if wanted is not None:
+        if not wanted or "/" in wanted:
+            raise CrowdveilError(f"the poll is {wanted!r}, which is no name: give the one in its address, /p/NAME/")
         return client.poll(wanted)
     open_polls = [listed.id for listed in client.polls() if listed.state is PollState.OPEN]
     if len(open_polls) != 1:
@@ -126,8 +130,10 @@ def send_crowd(
     voters' links if the poll has links. The same ``seed`` gives the same preferences and random choices; the dilemmas
     and the noise are always new.
     """
-    if not (voters >= 1 and connections >= 1):
-        raise CrowdveilError(f"a crowd needs at least one voter and one connection, got {voters} and {connections}")
+    check_whole(voters, "the number of voters", 1, MOST_VOTERS)
+    check_whole(connections, "the number of connections", 1, MOST_CONNECTIONS)
+    if seed is not None:
+        check_whole(seed, "the seed", 0)
     if poll.entry is EntryRule.LINKS and len(tokens) < voters:
         raise CrowdveilError(
             f"poll {poll.name} takes votes by links only: {voters} voters need as many links, got {len(tokens)} "
@@ -168,5 +174,8 @@ def tokens_of_links(lines: Iterable[str]) -> list[str]:
     """Read the tokens from the host's file of links, which has one link or row per line."""
     found = [token[1] for line in lines if (token := _LINK.search(line))]
     if not found:
-        raise CrowdveilError("there is no voter's link in the file: each ends in ballot=...")
+        raise CrowdveilError(
+            "there is no voter's link in the file: give the one that the host's page or `crowdveil relay --links` "
+            "wrote, in which each link ends in ballot=..."
+        )
     return found

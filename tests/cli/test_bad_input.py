@@ -206,10 +206,20 @@ def test_ballots_of_another_kind(folder):
     refused(crowdveil("describe", folder / "other.parquet"), "not a ballot file", "crowdveil import table")
 
 
+def test_ballots_need_no_import(folder):
+    words = ("import", "table", folder / "b.parquet", "--study", "kidney", "--out", folder / "x.parquet")
+    refused(crowdveil(*words), "b.parquet lacks the columns voter, chosen", "it is a ballot file already")
+    pq.write_table(pa.table({"a": [1, 2]}), folder / "table.parquet")
+    told = crowdveil("import", "table", folder / "table.parquet", *words[3:])
+    assert "ballot file already" not in told.stderr
+
+
 def test_dilemmas_that_are_none(folder):
     assert release(folder, out="d.json", epsilon="0.5").code == 0
     made = folder / "d.json"
     refused(crowdveil("decide", made, "nowhere.json"), "nowhere.json")
+    refused(crowdveil("decide", made, ""), "the dilemma is empty: give a dilemma as JSON")
+    refused(crowdveil("decide", made, folder), f"{folder} is a directory: give a dilemma as JSON")
     refused(crowdveil("decide", made, "[1, 2"), "not JSON")
     refused(crowdveil("decide", made, "[]"), "two or more")
     refused(crowdveil("decide", made, '{"a": {"x1": 1}, "b": {}, "a": {"x1": 2}}'), "'a' is there twice")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mcp import Client as McpClient
 from tests.client.running import running
-from tests.program import answer
+from tests.program import answer, crowdveil, refused
 
 from crowdveil.client.client import Client
 from crowdveil.client.voting import _perturbed, make_submission
@@ -294,6 +294,27 @@ def test_which_poll_must_be_said_where_there_are_many(client):
 def test_the_crowd_command(site):
     said = answer("crowd", "--url", site[1], "--voters", "5", "--poll", "algorithm-3", "--level", "light")
     assert (said["stored"], said["levels"], said["refused"]) == (5, {"light": 5}, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--voters", "0"), "the number of voters is 0: give a whole number from 1 to 10,000,000"),
+        (("--voters", "1" + "0" * 12), "the number of voters is 1000000000000: give at most 10,000,000"),
+        (("--connections", "0"), "--connections is 0: give a whole number from 1 to 1,000"),
+        (("--seed", "-1"), "the seed is -1: give a whole number from 0 up"),
+        (("--links", "binary"), "binary is no text (UTF-8), so it has no links: give the file (CSV)"),
+        (("--links", "empty"), "no voter's link in the file: give the one that the host's page"),
+        (("--poll", "no/poll"), "the poll is 'no/poll', which is no name"),
+        (("--poll", ""), "the poll is '', which is no name"),
+        (("--poll", "no-poll"), "there is no poll 'no-poll'"),
+    ],
+)
+def test_a_crowd_that_cannot_vote_is_told_in_a_line(site, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "empty").touch()
+    refused(crowdveil("crowd", "--url", site[1], "--poll", "algorithm-3", *words), said)
 
 
 def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):

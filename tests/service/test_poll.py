@@ -113,6 +113,15 @@ def test_a_central_poll_has_a_budget_and_no_levels() -> None:
     assert poll().budget is None
 
 
+def test_a_study_file_without_numbers_is_a_study_and_no_poll(tmp_path: Path) -> None:
+    path = tmp_path / "words.toml"
+    path.write_text(
+        'name = "words"\ndrawing = { method = "independent", dilemmas = 5 }\n'
+        '[[categories]]\nname = "colour"\nlabel = "colour"\nlevels = ["red", "green"]\n'
+    )
+    assert find_poll(str(path), "vldp").study.feature_names == ("colour-red", "colour-green")
+
+
 def test_a_poll_file_names_files_beside_it(tmp_path: Path) -> None:
     study = (Path(load_study.__code__.co_filename).parent / "kidney.toml").read_text(encoding="utf-8")
     (tmp_path / "mine.toml").write_text(study.replace('"kidney"', '"mine"', 1), encoding="utf-8")

@@ -223,6 +223,11 @@ def open_ballots(path: str | Path) -> BallotFile:
     return file
 
 
+def is_ballot_file(path: Path) -> bool:
+    """Whether a Parquet file is one of ballots, and not a table."""
+    return _METADATA in (pq.read_metadata(path).metadata or {})
+
+
 def read_ballots(path: str | Path) -> Ballots:
     """Read a ballot file, or a folder of ballot files, into memory, and check that nobody is in it twice."""
     ballots = _open(path_of(path, "the ballot file")).load()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, progress, say, show
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 
 if TYPE_CHECKING:
     from crowdveil.mcp import ReleaseSource
@@ -37,8 +37,9 @@ def crowd(
     import httpx
 
     from crowdveil.client.client import Client
-    from crowdveil.simulated_voters import find_poll, send_crowd
+    from crowdveil.simulated_voters import MOST_CONNECTIONS, find_poll, send_crowd
 
+    check_whole(connections, "--connections", 1, MOST_CONNECTIONS)
     tokens = () if links is None else _read_links(links)
     http = httpx.Client(timeout=60, limits=httpx.Limits(max_connections=connections))
     with Client(url, http=http) as client, progress("voting", voters, "voters") as advance:
@@ -125,6 +126,10 @@ def _read_links(path: Path) -> list[str]:
         return tokens_of_links(path.read_text(encoding="utf-8").splitlines())
     except OSError as error:
         raise CrowdveilError(f"cannot read the links in {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CrowdveilError(
+            f"{path} is no text (UTF-8), so it has no links: give the file (CSV) that the host's page wrote"
+        ) from None
 
 
 def _print_turnout(turnout: Turnout) -> None:

@@ -94,6 +94,9 @@ def _read_dilemma(given: str) -> Any:
         elif not given.lstrip().startswith(("[", "{")):
             text = Path(given).read_text(encoding="utf-8")
         return parse_json(text.removeprefix(BYTE_ORDER_MARK))
+    except IsADirectoryError:
+        found = f"{given} is a directory" if given else "the dilemma is empty"
+        raise CrowdveilError(f"{found}: give a dilemma as JSON, a file with one, or - to read it from stdin") from None
     except OSError as error:
         raise CrowdveilError(f"cannot read the dilemma {shown(given)}: {error.strerror or error}") from None
     except UnicodeDecodeError:

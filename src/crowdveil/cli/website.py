@@ -111,12 +111,13 @@ def restore(
 
     A backup of SQLite can be restored into PostgreSQL, and the other way round. Stop the website first.
     """
-    from crowdveil.service.settings import read_settings
+    from crowdveil.service.settings import make_directory, read_settings
+    from crowdveil.service.store.backup import check_backup
     from crowdveil.service.store.backup import restore as restore_from
 
     settings = read_settings({"data": data, "database": database})
-    if not settings.database:
-        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_backup(path)  # before a directory is made for it
+    make_directory(settings)
     made = restore_from(path, settings.database_address)
     _show(
         made, path, as_json, f"Restored {path}: {_words(made)}. Next: crowdveil serve, which prints a new sign-in link."

@@ -363,7 +363,10 @@ def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> E
     try:
         table = pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise CrowdveilError(f"cannot read the epsilons in {path}: {str(error).splitlines()[0]}") from None
+        why = str(error).splitlines()[0]
+        raise CrowdveilError(
+            f"cannot read the epsilons in {path}: {why}; give a CSV with the columns voter and epsilon"
+        ) from None
     if not {"voter", "epsilon"} <= set(table.columns):
         raise CrowdveilError(f"{path} needs the columns voter and epsilon, it has {', '.join(table.columns)}")
     chosen: dict[str, Epsilon] = {}

@@ -39,12 +39,11 @@ from crowdveil.service.server import (
     RequestLog,
     SecurityHeaders,
     log_failure,
-    make_directory,
     new_application,
     run_server,
     server_config,
 )
-from crowdveil.service.settings import ServiceSettings
+from crowdveil.service.settings import ServiceSettings, make_directory
 from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals
 
 SECONDS_BETWEEN_ROUNDS = 5.0

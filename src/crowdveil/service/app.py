@@ -31,13 +31,12 @@ from crowdveil.service.server import (
     RateLimit,
     RequestLog,
     SecurityHeaders,
-    make_directory,
     new_application,
     run_server,
     server_config,
 )
 from crowdveil.service.service import Service, destroy_on_time
-from crowdveil.service.settings import ServiceSettings, read_settings
+from crowdveil.service.settings import ServiceSettings, make_directory, read_settings
 from crowdveil.service.store.store import Store, open_store
 
 

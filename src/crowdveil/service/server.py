@@ -26,7 +26,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from socket import socket
 from typing import Any
 
@@ -75,15 +74,6 @@ def new_application(title: str, summary: str, lifespan: Lifespan[FastAPI]) -> Fa
     )
     add_error_handlers(app)
     return app
-
-
-def make_directory(settings: ServiceSettings) -> None:
-    """Create the directory of the SQLite database, unreadable for others, unless another database is set."""
-    if not settings.database:
-        try:
-            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
 
 
 def server_config(settings: ServiceSettings) -> dict[str, Any]:

@@ -95,6 +95,17 @@ def read_settings(
     return ServiceSettings(**values)
 
 
+def make_directory(settings: ServiceSettings) -> None:
+    """Create the directory of the SQLite database, unreadable for others, unless another database is set."""
+    if not settings.database:
+        if Path(settings.data).is_file():
+            raise CrowdveilError(f"{settings.data} is a file, and --data is a directory: name another one")
+        try:
+            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
+
+
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
     data = read_toml(file, "settings file")
     for name, value in data.items():

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from crowdveil.ballots.ballot_file import is_ballot_file
 from crowdveil.errors import CrowdveilError, path_of, plural
 from crowdveil.sources.import_report import REASON, ROW, TEXT, RowDefect
 
@@ -129,6 +130,8 @@ class TableFile:
             marks = {";": "semicolons", "\t": "tabs", "|": "bars"}
             other = [name for mark, name in marks.items() if "".join(columns).count(mark) >= max(1, len(columns) - 1)]
             hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
+            if self.is_parquet and is_ballot_file(self.path):
+                hint = ": it is a ballot file already, which needs no import"
             named = ", ".join(missing[:_MOST_NAMED])
             more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
             raise CrowdveilError(f"{self.path} lacks the {plural(len(missing), 'column')} {named}{more}{hint}")
