@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from tests.conftest import few_draws
 from tests.program import answer
 
 from crowdveil.estimation import design
@@ -19,7 +20,7 @@ from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 def main() -> None:
     """Walk the way, with estimates that need not be good."""
     design.SAMPLE = 2000
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, few_draws():
         folder = Path(name)
         answer("simulate", "moral-machine", "--voters", 20, "--as-csv", folder / "mm.csv", "--dirty", 0.2)
         answer("import", "moral-machine", folder / "mm.csv", "--out", folder / "mm", "--shards", "--allow-refused", 0.9)

@@ -29,6 +29,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(10_000)  # To look for garbage every 700 objects takes 6 % of the time.
     gc.enable()
 
 
@@ -38,14 +39,14 @@ def few_crowds() -> Iterator[None]:
 
     Those of the mechanisms' own tests, of the estimation and of the statistics are as fine as everybody's.
     """
-    with _few_draws():
+    with few_draws():
         yield
 
 
 @pytest.fixture
 def few_crowds_here() -> Iterator[None]:
     """The same for a single test."""
-    with _few_draws():
+    with few_draws():
         yield
 
 
@@ -59,7 +60,8 @@ FEW_DRAWS = {
 
 
 @contextmanager
-def _few_draws() -> Iterator[None]:
+def few_draws() -> Iterator[None]:
+    """Draw little, until the end of the context."""
     with pytest.MonkeyPatch.context() as patch:
         for module, numbers in FEW_DRAWS.items():
             for name, number in numbers.items():
