@@ -230,6 +230,7 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
 
 
 RELEASE_FOREVER = """
+import os
 import sys
 from pathlib import Path
 from crowdveil.ballots.ballot_file import open_ballots
@@ -238,27 +239,30 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish.release import publish
 from crowdveil.publish.request import Request
-folder = Path(sys.argv[1])
-source, ledger = open_ballots(folder / "b.parquet"), Ledger.open(folder / "l")
-for i in range(10**6):
-    publish(source, Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100)), ledger, folder / f"{sys.argv[2]}-{i}.json")
-    if i == 0:
-        print("ready", flush=True)
+folder, request = Path(sys.argv[1]), Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100))
+for run in range(int(sys.argv[2])):
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    source, ledger = open_ballots(folder / "b.parquet"), Ledger.open(folder / "l")
+    for i in range(10**6):
+        publish(source, request, ledger, folder / f"{run}-{i}.json")
+        if i == 0:
+            print(os.getpid(), flush=True)
 """
+"""Everything is imported once; every run is a process of its own."""
 
 
 def test_a_kill_at_any_moment_leaves_no_uncharged_release(crowd, ledger, tmp_path):
     write_ballots(tmp_path / "b.parquet", crowd.study, [crowd], {})
-    rng = np.random.default_rng()
-    for run in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", RELEASE_FOREVER, str(tmp_path), str(run)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(float(rng.uniform(0, 0.3)))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    rng, runs = np.random.default_rng(), 4
+    words = [sys.executable, "-c", RELEASE_FOREVER, str(tmp_path), str(runs)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(runs):
+            child = int(process.stdout.readline())
+            time.sleep(float(rng.uniform(0, 0.3)))
+            os.kill(child, signal.SIGKILL)
+    assert process.returncode == 0
     (account,) = ledger.statement().accounts
     entries = {e.id: e for e in account.entries}
     files = list(tmp_path.glob("*-*.json"))
