@@ -14,6 +14,7 @@ from crowdveil.service.service import Service
 from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.database import Database
 from crowdveil.service.store.polls import Polls
+from crowdveil.service.store.store import Store
 
 
 @pytest.mark.parametrize("path", ["/", "/api/polls", "/web/index.html", "/nowhere", "/healthz", "/host/sign-in"])
@@ -154,3 +155,15 @@ def test_head_counts_nobody_and_asks_for_nothing_else(client: TestClient, servic
     for path in ("/p/a/", "/api/polls/a/session"):
         client.get(path)
     assert sorted(service.store.steps.reached("a", today).values()) == [1, 1]
+
+
+def test_a_nul_in_an_address_is_no_failure_of_the_database(store: Store) -> None:
+    client = TestClient(create_app(Service(store, ServiceSettings())))
+    for path in ("/p/%00/", "/r/a%00b/", "/api/polls/%00", "/api/releases/%00", "/?lang=%00", "/host/new?from=a%00b"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "not-found")
+    shown = client.get("/host/sign-in").text
+    token = shown.split('name="form_token" value="')[1].split('"')[0]
+    refused = client.post("/host/sign-in", data={"form_token": token, "name": "a\0b", "password": "x"})
+    assert refused.status_code == 400
+    assert "has the character NUL" in refused.text

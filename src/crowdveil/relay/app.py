@@ -35,6 +35,7 @@ from crowdveil.service.server import (
     BodyLimit,
     Failures,
     HeadRequests,
+    PlainAddresses,
     RateLimit,
     RequestLog,
     SecurityHeaders,
@@ -132,6 +133,7 @@ def create_relay_app(relay: Relay) -> FastAPI:
     settings = relay.settings
     # The middleware added last sees a request first.
     app.add_middleware(HeadRequests)
+    app.add_middleware(PlainAddresses)
     app.add_middleware(BodyLimit, largest_report=max(SEALED_LENGTH, 1024))
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
     app.add_middleware(Failures)

@@ -28,6 +28,7 @@ from crowdveil.service.server import (
     Compression,
     Failures,
     HeadRequests,
+    PlainAddresses,
     RateLimit,
     RequestLog,
     SecurityHeaders,
@@ -62,6 +63,7 @@ def create_app(service: Service) -> FastAPI:
     # The middleware added last sees a request first.
     app.add_middleware(Compression)
     app.add_middleware(HeadRequests)
+    app.add_middleware(PlainAddresses)
     app.add_middleware(BodyLimit, largest_report=settings.largest_report)
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
     app.add_middleware(Failures)

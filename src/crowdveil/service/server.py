@@ -276,6 +276,20 @@ class SecurityHeaders:
         await self._app(scope, receive, add)
 
 
+class PlainAddresses:
+    """Middleware that refuses an address with the character NUL, which PostgreSQL cannot look up."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
+            await error_response(Reason.NOT_FOUND, "no address has the character NUL (%00)")(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
 class BodyLimit:
     """Middleware that refuses a body above its limit, by its announced size and by the bytes that arrive."""
 

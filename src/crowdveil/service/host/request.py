@@ -242,6 +242,8 @@ async def _form(http: Request, secret: str) -> dict[str, str]:
     async with http.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM) as form:
         for name, value in form.multi_items():
             read[name] = await _text(value) if isinstance(value, UploadFile) else value
+            if "\0" in read[name]:
+                raise CrowdveilError("a field of the form has the character NUL, which no text may have: leave it out")
     given = read.pop("form_token", "")
     if not hmac.compare_digest(given.encode(), form_token(secret).encode()):
         raise Forbidden("the page that this form was on is too old, and nothing was done: load it again")
