@@ -114,6 +114,16 @@ def put_in_place(finished: Path, path: Path) -> None:
         raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
 
 
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a folder, with those above it, unless it exists."""
+    if path.exists() and not path.is_dir():
+        raise CrowdveilError(f"cannot make the folder {path}: it is a file; name another place")
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CrowdveilError(f"cannot make the folder {path}: {error.strerror or error}") from None
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it exists."""
     if path.is_dir():

@@ -206,6 +206,16 @@ def test_ballots_of_another_kind(folder):
     refused(crowdveil("describe", folder / "other.parquet"), "not a ballot file", "crowdveil import table")
 
 
+def test_a_file_where_a_folder_is_to_be(folder, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("kept")
+    said = f"cannot make the folder {file}: it is a file; name another place"
+    refused(crowdveil("demo", "--out", file), said)
+    refused(crowdveil("serve", "kidney", "--data", file), said)
+    refused(crowdveil("serve", "kidney", "--data", file / "inside"), f"cannot make the folder {file / 'inside'}")
+    assert file.read_text() == "kept"
+
+
 def test_ballots_need_no_import(folder):
     words = ("import", "table", folder / "b.parquet", "--study", "kidney", "--out", folder / "x.parquet")
     refused(crowdveil(*words), "b.parquet lacks the columns voter, chosen", "it is a ballot file already")

@@ -62,7 +62,7 @@ def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CrowdveilError, match="cannot make the directory"):
+    with pytest.raises(CrowdveilError, match="cannot make the folder"):
         set_up(ServiceSettings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
     with pytest.raises(CrowdveilError, match="cannot open the database"):
         set_up(ServiceSettings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)

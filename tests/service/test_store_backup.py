@@ -207,5 +207,5 @@ def test_the_commands(tmp_path):
     refused(crowdveil("restore", file, "--data", tmp_path / "new"), "not empty")
     refused(crowdveil("restore", tmp_path / "nothing.gz", "--data", tmp_path / "newer"), "nothing.gz")
     assert not (tmp_path / "newer").exists()
-    refused(crowdveil("restore", file, "--data", file), "is a file, and --data is a directory: name another one")
+    refused(crowdveil("restore", file, "--data", file), f"cannot make the folder {file}: it is a file")
     refused(crowdveil("backup", "--data", tmp_path / "nothing", "--out", file), "there is no database")

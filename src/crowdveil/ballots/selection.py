@@ -19,6 +19,7 @@ from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballot
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import check_distinct, join_names, unknown_question
 from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.files import make_folder
 
 Mask = Callable[[Ballots, int], BoolArray]
 """Returns whom to keep in a batch, given the number of voters before it."""
@@ -71,7 +72,7 @@ def split_by_group(source: BallotFile, question: str, folder: str | Path) -> lis
     """Write a ballot file for each level of a question, except for levels that nobody has."""
     known = levels_of(source, question)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     held = np.zeros(len(known), np.int64)
     for batch in source.batches():
         codes = batch.about[question].codes

@@ -35,12 +35,12 @@ def demo(
     Example: `crowdveil demo`
     """
     from crowdveil.decision import decide
-    from crowdveil.files import write_text
+    from crowdveil.files import make_folder, write_text
     from crowdveil.pages.release_page import release_page
     from crowdveil.privacy.epsilon import Epsilon
 
     asked = Epsilon(epsilon)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     crowd = _simulate(folder, voters)
     dilemma = crowd.study.dilemma(CHILDREN_OR_PASSENGERS)
     released = _release_all(folder, crowd, asked)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.files import make_folder
 from crowdveil.study.plain_data import read_toml
 
 PREFIX = "CROWDVEIL_"
@@ -98,12 +99,7 @@ def read_settings(
 def make_directory(settings: ServiceSettings) -> None:
     """Create the directory of the SQLite database, unreadable for others, unless another database is set."""
     if not settings.database:
-        if Path(settings.data).is_file():
-            raise CrowdveilError(f"{settings.data} is a file, and --data is a directory: name another one")
-        try:
-            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
+        make_folder(Path(settings.data), 0o700)
 
 
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachineSource, 
 from crowdveil.evaluation.toolkit.plotting import FigurePlan, draw, numbers, png, svg
 from crowdveil.evaluation.toolkit.scores import half_width, mean
 from crowdveil.evaluation.toolkit.sweep import Experiment, Results, jobs, sweep
-from crowdveil.files import replacing, write_text
+from crowdveil.files import make_folder, replacing, write_text
 from crowdveil.version import VERSION
 
 HOW_TO_GET_DATA = (
@@ -104,10 +104,7 @@ def make_order(folder: Path, crowds: int, workers: int, given: Path | None, comm
     if not workers >= 1:
         raise CrowdveilError(f"at least one worker is needed, got {workers}")
     data, words = find_data(given)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CrowdveilError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+    make_folder(folder)
     return ReproductionRequest(folder, crowds, workers, data, command, words)
 
 
