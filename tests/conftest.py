@@ -29,7 +29,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(10_000)  # To look for garbage every 700 objects takes 6 % of the time.
+    gc.set_threshold(10_000)  # Looking for garbage every 700 objects takes time.
     gc.enable()
 
 

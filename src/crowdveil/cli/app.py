@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -128,8 +127,6 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     if not any(name in os.environ for name in THREADS_OF_BLAS):
         # Matrices are small here: more threads wait for each other for longer than they compute.
         os.environ[THREADS_OF_BLAS[0]] = "1"
-    # Modules are no garbage: to look through them every 700 objects takes a tenth of the time of a short command.
-    gc.set_threshold(10_000)
     _open_closed_streams()
     _print_any_character()
     interrupt = _Interrupt()
