@@ -200,6 +200,18 @@ def test_an_interval_covers_wherever_a_bounded_error_moves_its_center(turn, size
         assert covered == pytest.approx(0.95, abs=1e-4)
 
 
+def test_a_release_says_where_nothing_can_be_told_from_zero():
+    """The parameter is 0.4 and 0.2 along two features: beyond 1.96 deviations of the noise, or not."""
+    seen, unseen = (example(parameter=np.array([0.4, 0.2]), noise=Gaussian(deviation)) for deviation in (0.2, 0.21))
+    assert seen.no_leaning_sentence is None
+    assert unseen.no_leaning_sentence is not None
+    assert unseen.no_leaning_sentence.startswith("Every interval includes zero")
+    assert "probability" not in unseen.no_leaning_sentence  # None is stated of a paper's society.
+    crowds = example(unknown=UNKNOWN, noise=Gaussian(0.3))
+    assert crowds.no_leaning_sentence is not None
+    assert "A probability from it tells more of what is usual" in crowds.no_leaning_sentence
+
+
 def test_values_along_factors_leave_out_what_was_measured_beside_them():
     """Two axes, of which no factor looks along the second: its preference, noise and doubt are not the factor's."""
     basis = np.array([[1.0, 0.5], [0.0, 1.0]])

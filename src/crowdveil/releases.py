@@ -196,6 +196,11 @@ _MEASURED = {
     "measures it.",
     "features": "Measured along features: every direction in which they differ.",
 }
+_NO_LEANING = (
+    "Every interval includes zero: with this many voters and this epsilon, the release does not show which way the "
+    "crowd leans."
+)
+_SUPPOSED = " A probability from it tells more of what is usual in crowds than of this one."
 
 
 @dataclass(frozen=True)
@@ -410,6 +415,14 @@ class Release(Publication):
     def measured_sentence(self) -> str | None:
         """What was measured, in words; None where there was no choice."""
         return None if self.measured is None else _MEASURED[self.measured]
+
+    @property
+    def no_leaning_sentence(self) -> str | None:
+        """That nothing can be told from zero, in words; None where something can."""
+        ends = np.concatenate([self.factor_intervals, self.intervals])
+        if ((ends[:, 0] > 0) | (ends[:, 1] < 0)).any():
+            return None
+        return _NO_LEANING + ("" if self.unknown is None else _SUPPOSED)
 
     @property
     def bars_cover(self) -> str:

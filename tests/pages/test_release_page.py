@@ -150,6 +150,13 @@ def test_the_page_says_what_was_measured(make_release: MakeRelease) -> None:
     assert "Measured along" not in Page(release_page([release])).words  # A paper's society.
 
 
+def test_the_page_says_where_nothing_can_be_told_from_zero(make_release: MakeRelease) -> None:
+    study = synthetic_study(2)
+    for value, said in ((0.1, True), (1.0, False)):
+        page = release_page([make_release(study=study, parameter=np.array([value, 0.0]), noise=Gaussian(0.1))])
+        assert ("Every interval includes zero" in Page(page).words) is said
+
+
 def test_factors_come_first_where_a_study_names_them(make_release: MakeRelease) -> None:
     study = load_study("moral-machine")
     theta = [-0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1]

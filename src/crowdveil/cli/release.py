@@ -397,15 +397,15 @@ def _print_release(made: Release, path: Path | None) -> None:
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
-    if made.measured_sentence is not None:
-        say(made.measured_sentence)
-    for sentence in [*third_answer_sentences(made), *reliability_sentences(made)]:
+    about = (made.measured_sentence, made.no_leaning_sentence)
+    told = [sentence for sentence in about if sentence is not None]
+    for sentence in [*told, *third_answer_sentences(made), *reliability_sentences(made)]:
         say(sentence)
     say()
     for sentence in guarantee_sentences(made):
         say(sentence)
-    told = ("reports_made_by", "selected_by")  # in sentences above
-    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in told)
+    above = ("reports_made_by", "selected_by")  # in sentences
+    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in above)
     say(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")
