@@ -147,7 +147,7 @@ def start_in_view(voter):
     return fits(voter.page, ".consent .primary") and fits(voter.page, ".three li:last-child")
 
 
-@pytest.mark.parametrize("locale", ["en", "ar"])
+@pytest.mark.parametrize("locale", ["en", "ar", "de", "fr"])
 def test_the_start_is_in_view_on_a_phone(locale, visit):
     for poll in ("score", "central"):
         voter = visit(poll, locale=locale, viewport=PHONE)
