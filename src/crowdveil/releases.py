@@ -146,6 +146,8 @@ def read_json(path: Path) -> Any:
         raise CrowdveilError("it is a directory, not a release file")
     try:
         content = path.read_bytes()
+    except FileNotFoundError:
+        raise CrowdveilError("there is no such release file: crowdveil release makes one, at --out") from None
     except OSError as error:
         raise CrowdveilError(f"cannot read the release file: {error.strerror or error}") from None
     if content.startswith(b"PAR1"):

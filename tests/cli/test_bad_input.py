@@ -346,6 +346,7 @@ def test_an_empty_word_is_not_this_folder(folder, monkeypatch):
     refused(crowdveil("import", "moral-machine", "b.parquet", "--out="), "--out is empty")
     assert answer("ledger", "show", "l") == before
     refused(crowdveil("page", "/"), "/: it is a directory, not a release file")
+    refused(crowdveil("page", "/none.json"), "/none.json: there is no such release file", "crowdveil release makes one")
 
 
 @pytest.mark.parametrize(
