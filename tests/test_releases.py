@@ -152,7 +152,7 @@ def test_files_that_are_no_releases_are_refused_by_name(tmp_path, content):
 def test_directory_and_missing_file(tmp_path):
     with pytest.raises(CrowdveilError, match="is a directory"):
         read_release(tmp_path)
-    with pytest.raises(CrowdveilError, match="cannot read"):
+    with pytest.raises(CrowdveilError, match="there is no such release file"):
         read_release(tmp_path / "nothing.json")
 
 
