@@ -427,6 +427,11 @@ class Release(Publication):
         return _NO_LEANING + ("" if self.unknown is None else _SUPPOSED)
 
     @property
+    def remarks(self) -> list[str]:
+        """What to know before reading the numbers: what was measured, and where nothing can be told from zero."""
+        return [said for said in (self.measured_sentence, self.no_leaning_sentence) if said is not None]
+
+    @property
     def bars_cover(self) -> str:
         """The sources of error that error bars and intervals cover, in words."""
         return "noise alone" if self.unknown is None else "noise, sampling and what the model may be off by"

@@ -397,15 +397,13 @@ def _print_release(made: Release, path: Path | None) -> None:
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
-    about = (made.measured_sentence, made.no_leaning_sentence)
-    told = [sentence for sentence in about if sentence is not None]
-    for sentence in [*told, *third_answer_sentences(made), *reliability_sentences(made)]:
+    for sentence in [*made.remarks, *third_answer_sentences(made), *reliability_sentences(made)]:
         say(sentence)
     say()
     for sentence in guarantee_sentences(made):
         say(sentence)
-    above = ("reports_made_by", "selected_by")  # in sentences
-    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in above)
+    told = ("reports_made_by", "selected_by")  # in sentences above
+    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in told)
     say(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")

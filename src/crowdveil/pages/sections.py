@@ -98,12 +98,11 @@ def picture_section(view: ReleaseView, level: int) -> str:
     )
     crosses = "" if all(estimate.known for estimate in estimates) else " A cross: not known."
     bars = error_bar_sentence(view.release, len(estimates))
-    about = (view.release.measured_sentence, view.release.no_leaning_sentence)
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings), *third_answer_sentences(view.release), *reliability_sentences(view.release)])}
 {_factor_table(view)}
-{paragraphs([sentence for sentence in about if sentence is not None])}
+{paragraphs(view.release.remarks)}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told
 from it.</p>
