@@ -7,19 +7,27 @@ import pytest
 from scipy.special import ndtr
 
 from crowdveil.estimation.clipped_ballots import ClippedBallots
-from crowdveil.estimation.likely_crowds import likely_crowds
-from crowdveil.estimation.prior import margin_deviations
+from crowdveil.estimation.likely_crowds import faintest_margins, likely_crowds
 from crowdveil.study.bundled import synthetic_study
 
 
+def deviations(axes, variance):
+    """The prior along each axis: seven sizes of margins, equally spaced in logarithms, for this variance of a mean."""
+    shown = 2 * (1 / 0.3**2 + axes) / math.pi
+    return np.geomspace(min(0.25, math.sqrt(variance / shown)), 4.0, 7) / math.sqrt(axes)
+
+
 def normal_posterior(center, variance):
-    """Of a normal estimate of so many equal variances, a priori normal with one of several deviations."""
+    """Of a normal estimate of so many equal variances, a priori normal with one of several deviations.
+
+    The estimate is twice what was seen.
+    """
     parts = [
         (
             -0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)),
             d**2 / (variance + d**2),
         )
-        for d in margin_deviations(len(center))[:, 0]
+        for d in deviations(len(center), variance / 4)
     ]
     weights = np.exp([log - max(log for log, _ in parts) for log, _ in parts])
     weights /= weights.sum()
@@ -59,7 +67,7 @@ def test_the_error_of_what_shows_may_grow_or_fall_with_it(variance, other_dilemm
     line = np.linspace(-6, 6, 601)
     grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
-        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)[:, 0]], axis=0
+        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in deviations(2, variance)], axis=0
     )
     shown = grid / 2
     errors = variance + other_dilemmas**2 * np.square(shown).mean(axis=1, keepdims=True)
@@ -75,7 +83,7 @@ def test_the_error_of_what_shows_may_grow_or_fall_with_it(variance, other_dilemm
 def mixed_probabilities(dilemmas, center, variance):
     """What the normal posteriors under each deviation state of dilemmas, weighted by how probable these are."""
     logs, stated = [], []
-    for d in margin_deviations(len(center))[:, 0]:
+    for d in deviations(len(center), variance / 4):
         logs.append(-0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)))
         kept = d**2 / (variance + d**2)
         spread = 1 + kept * variance * np.square(dilemmas).sum(axis=1)
@@ -99,6 +107,20 @@ def test_the_mean_and_the_covariance_state_what_all_crowds_state(seen, variance)
     assert np.abs(stated_by(found, ballots.dilemmas) - exact).mean() < 0.004
 
 
+def test_the_faintest_margins_are_those_that_hardly_show_where_voters_say_which_side_they_are_on():
+    """Simulated voters, N(b', tau^2) along each axis, who each say their side: the noncentrality of what they say is 1.
+
+    Where the noise is larger, the faintest margins are those of crowds of which 58 % agree.
+    """
+    rng, axes, tau, variance = np.random.default_rng(2), 9, 0.3, 0.03
+    faintest = faintest_margins(np.full(axes, variance))
+    pooled = faintest / math.sqrt(axes)
+    voters = rng.normal(pooled * math.sqrt(1 + axes * tau**2), tau, 4_000_000)
+    assert axes * np.sign(voters).mean() ** 2 / variance == pytest.approx(1.0, rel=0.03)
+    assert faintest_margins(np.full(axes, 10.0)) == 0.25
+    assert 0.5 + math.atan(0.25) / math.pi == pytest.approx(0.58, abs=0.005)
+
+
 def test_of_faint_crowds_probabilities_are_not_told_too_surely():
     """Crowds of which 61 % agree in a dilemma, nine axes, and noise of twice the preference along each.
 
@@ -120,13 +142,13 @@ def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far(
     ballots = ClippedBallots(synthetic_study(2, 100), 0.03)
     seen = np.array([1.0, 0.0])
     found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
-    sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)[:, 0]]
+    sides = [size * math.sqrt(2 / math.pi) for size in deviations(2, 0.05)]
     # Prior times likelihood, added up over a grid; nothing explains these means far along the second axis, and nothing
     # that leans to the other side: its likelihood is e^-40.
     line, near = np.linspace(-1, 10, 111), np.linspace(-2, 2, 41)
     grid = np.stack(np.meshgrid(line, near, indexing="ij"), axis=2).reshape(-1, 2)
     prior = np.mean(
-        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)[:, 0]], axis=0
+        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in deviations(2, 0.05)], axis=0
     )
     # A few crowds at a time: each is evaluated on thousands of dilemmas.
     shown = np.concatenate([ballots.shown_by(some, 1.0, 0.15) for some in np.array_split(grid, 100)])

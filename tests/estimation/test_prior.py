@@ -50,6 +50,12 @@ def test_likely_sizes_of_margins_are_quantiles_of_a_half_normal_law():
     assert (agreeing.min(), agreeing.max()) == pytest.approx((0.51, 0.86), abs=0.005)
 
 
+def test_sizes_of_margins_are_equally_spaced_in_their_logarithms():
+    sizes = np.sqrt(9) * margin_deviations(9, 0.125)[:, 4]
+    assert (sizes[0], sizes[-1]) == pytest.approx((0.125, 4.0))
+    assert np.diff(np.log(sizes)) == pytest.approx(np.full(len(sizes) - 1, np.log(32) / (len(sizes) - 1)))
+
+
 def test_sizes_of_margins_are_those_of_voters_and_not_of_the_share_that_agrees():
     """Voters N(m, tau^2) along 9 axes prefer x of length 3 in a share Phi(m . x / sqrt(1 + 9 tau^2)): by simulation."""
     rng = np.random.default_rng(6)
@@ -59,7 +65,7 @@ def test_sizes_of_margins_are_those_of_voters_and_not_of_the_share_that_agrees()
 
 
 def test_directions_that_factors_leave_out_move_a_margin_by_a_tenth_of_what_the_factors_do():
-    for deviations in (prior_deviations(23, 14)[None], likely_deviations(23, 0.3, 14), margin_deviations(23, 14)):
+    for deviations in (prior_deviations(23, 14)[None], likely_deviations(23, 0.3, 14), margin_deviations(23, 0.1, 14)):
         factors, rest = np.square(deviations[:, :9]).sum(axis=1), np.square(deviations[:, 9:]).sum(axis=1)
         assert rest / factors == pytest.approx(0.01)
     assert prior_deviations(9, 0) == pytest.approx(np.full(9, prior_deviation(9)))

@@ -4,8 +4,8 @@ python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWE
 
 BALLOTS is a file of any study, made by `crowdveil import`, or simulated,4,0.1,2: crowds of 2,000 voters with four
 answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones; or prior,4: such crowds of
-all sizes and disagreements that score or one-bit suppose to be equally probable. ANSWERS keeps one to so many of each
-voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
+all sizes and disagreements that score, or one-bit at epsilon 1, supposes to be equally probable. ANSWERS keeps one to
+so many of each voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from crowdveil.decision import stated_margins
 from crowdveil.estimation.ballot_fit import BALLOT_TAUS
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.likely_crowds import faintest_margins
 from crowdveil.estimation.likely_preferences import RECORD_TAUS
-from crowdveil.estimation.prior import LIKELY_MARGINS, MARGINS, rest_deviation
+from crowdveil.estimation.prior import LIKELY_MARGINS, margin_sizes, rest_deviation
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN
 from crowdveil.study.bundled import load_study
 
 HEADER = ("people", "answers", "mechanism", "ε", "releases", "predicted", "Brier", "slope", "stated − right")
@@ -68,7 +70,9 @@ def supposed(mechanism: str, records: int) -> tuple[str, Callable[[int], Ballots
     design = public_design(study)
     k, left_out = design.directions, design.rest.shape[1]
     of_voters = mechanism == "score"
-    sizes, taus = (LIKELY_MARGINS, RECORD_TAUS) if of_voters else (MARGINS, BALLOT_TAUS)
+    bits = 0.75 * 2000 * (1 - 1 / LENGTH_ONE_IN) * np.tanh(0.5) ** 2 / k
+    taus = RECORD_TAUS if of_voters else BALLOT_TAUS
+    sizes = LIKELY_MARGINS if of_voters else margin_sizes(faintest_margins(np.full(k, 1 / bits))).tolist()
 
     def crowd(number: int) -> Ballots:
         rng = np.random.default_rng([records, number])

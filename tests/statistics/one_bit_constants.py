@@ -13,12 +13,13 @@ second: how far the size of a preference is off, and its direction, for shares o
 voters at epsilon 1. The third: by how much more than is told of voters who differ the size of a preference is off, and
 how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
 left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
-share right at worst, where at least .55 is predicted, for ranges of the sizes of margins: normal estimates along nine
-axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated and
-mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters. The sixth:
-slopes of stated probabilities where the model holds exactly and lengths and disagreement are known, for margins of one
-size, two ranges of the prior and ballots of several lengths. The seventh: how long the error of the clipped means is,
-relative to them, if dilemmas are not the generator's but tilted at random, as files' may be; the median over tilts.
+share right at worst, where at least .55 is predicted, for ranges of the sizes of margins, the last of which begins
+where the noise does: normal estimates along nine axes of crowds from faint to loud, with little and much noise. The
+fifth: the variance of a preference along rotated and mixed axes, in terms of that along the axes of factors with a clip
+of half a deviation; of simulated voters. The sixth: slopes of stated probabilities where the model holds exactly and
+lengths and disagreement are known, for margins of one size, two ranges of the prior (from 0.25, and from what shows)
+and ballots of several lengths. The seventh: how long the error of the clipped means is, relative to them, if dilemmas
+are not the generator's but tilted at random, as files' may be; the median over tilts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallot
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
-from crowdveil.estimation.prior import MARGINS, prior_deviation
+from crowdveil.estimation.prior import FAINTEST, margin_sizes, prior_deviation
 from crowdveil.estimation.tilted_design import TILT, moments
 from crowdveil.privacy.mechanisms.integer_scores import voter_scores
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
@@ -159,15 +160,19 @@ def sign_variances(study: Study, records: int, margin: float, seed: int, voters:
     return found
 
 
-def slope_of_stated(margin: float, sizes: Sequence[float], draws: int, records: int) -> float:
-    """Return the slope of what is stated of 1,500 voters with so many records each whose margins have one size."""
+def slope_of_stated(margin: float, faintest: float | None, draws: int, records: int) -> float:
+    """Return the slope of what is stated of 1,500 voters with so many records each whose margins have one size.
+
+    The prior begins at ``faintest``, or at what shows.
+    """
     ballots, tau, rng = whole_ballots(load_study("moral-machine")), DISAGREEMENT, np.random.default_rng(0)
     above, below = told_length(np.array(records))
     k, told = ballots.directions, float(above / below)
     model = CorrectedBallots(ballots, {tau: np.zeros(k)})
     variances = np.full(k, k / (_VOTERS * (1 - 1 / LENGTH_ONE_IN) * math.tanh(_EPSILON / 2) ** 2))
     stated, shares = [], []
-    with mock.patch.object(likely_crowds, "margin_deviations", lambda k, _: np.outer(sizes, np.full(k, k**-0.5))):
+    least = likely_crowds.faintest_margins(variances) if faintest is None else faintest
+    with mock.patch.object(likely_crowds, "faintest_margins", return_value=least):
         for _ in range(draws):
             common = rng.standard_normal(k)
             common *= margin / np.linalg.norm(common)
@@ -215,12 +220,11 @@ def print_design(tilts: int = 60) -> None:
 
 def print_margins(draws: int = 60) -> None:
     """Print the sixth table."""
-    print("| answers | sizes of margins | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
-    for records, most in ((13, 4.0), (13, 2.0), (4, 4.0), (1, 4.0)):
-        sizes = [size for size in MARGINS if size <= most]
-        slopes = [slope_of_stated(margin, sizes, draws, records) for margin in (0.4, 0.73, 1.1, 1.6, 2.5)]
+    print("| answers | sizes of margins from | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
+    for records, faintest in product((13, 4, 1), (FAINTEST, None)):
+        slopes = [slope_of_stated(margin, faintest, draws, records) for margin in (0.4, 0.73, 1.1, 1.6, 2.5)]
         shown = " | ".join(f"{slope:.2f}" for slope in slopes)
-        print(f"| {records} | {sizes[0]:g} to {sizes[-1]:g} | {shown} |", flush=True)
+        print(f"| {records} | {'what shows' if faintest is None else faintest} | {shown} |", flush=True)
 
 
 def print_axes() -> None:
@@ -236,12 +240,18 @@ def print_axes() -> None:
 def print_sizes() -> None:
     """Print the fourth table."""
     print("| sizes of margins | stated - right, least | largest |")
-    for least, most in ((-1, 1), (-2, 1), (-2, 2), (-3, 2), (-4, 2), (-2, 3)):
-        sizes = [2.0**power for power in range(least, most + 1)]
+    ranges = {
+        f"{2.0**least:g} to {2.0**most:g}": [2.0**power for power in range(least, most + 1)]
+        for least, most in ((-1, 1), (-2, 1), (-2, 2), (-3, 2), (-4, 2), (-2, 3))
+    }
+    for name, sizes in (*ranges.items(), ("what shows to 4", None)):
         cells = product((0.25, 0.44, 0.8, 1.5, 2.5), (0.02, 0.05, 0.1, 0.3, 1.0))
-        found = [overstatement(sizes, margin, variance) for margin, variance in cells]
+        found = [
+            overstatement(sizes or margin_sizes(min(FAINTEST, math.sqrt(variance))).tolist(), margin, variance)
+            for margin, variance in cells
+        ]
         gaps = [gap for right, gap in found if right >= 0.55]
-        print(f"| {sizes[0]:g} to {sizes[-1]:g} | {min(gaps):+.3f} | {max(gaps):+.3f} |", flush=True)
+        print(f"| {name} | {min(gaps):+.3f} | {max(gaps):+.3f} |", flush=True)
 
 
 def main() -> None:

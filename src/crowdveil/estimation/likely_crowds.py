@@ -32,8 +32,8 @@ from scipy.special import erf, ndtr, ndtri
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import CorrectedBallots
-from crowdveil.estimation.disagreement import pooled_probit
-from crowdveil.estimation.prior import margin_deviations
+from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
+from crowdveil.estimation.prior import FAINTEST, margin_deviations
 
 _CROWDS = 960
 """Crowds drawn in each round."""
@@ -112,6 +112,18 @@ def likely_crowds(
     return LikelyCrowds(weights @ drawn.every, mean, covariance, effective)
 
 
+def faintest_margins(variances: FloatArray) -> float:
+    """Return the smallest prior size of margins, for clipped means whose errors have these variances.
+
+    Voters with many records show the side that they are on: along each of k axes, a preference b changes the clipped
+    mean by c b, c^2 = 2 (1 / tau^2 + k) / pi at the usual disagreement tau. Margins of size s then have the
+    noncentrality c^2 s^2 times the mean of 1 / variance. Where it is below one, even such ballots would not tell the
+    crowd from an indifferent one.
+    """
+    shown = 2 * (DISAGREEMENT**-2 + len(variances)) / math.pi
+    return min(FAINTEST, 1 / math.sqrt(shown * float(np.mean(1 / variances))))
+
+
 def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a mean and a covariance that reproduce the probabilities of weighted probits (rows), by Gauss-Newton.
 
@@ -161,7 +173,7 @@ class _Crowds:
         self._ballots, self._observed, self._variances = ballots, observed, variances
         self._other_dilemmas, self._surer = other_dilemmas, surer
         k = len(observed)
-        self._deviations = margin_deviations(k, ballots.left_out)
+        self._deviations = margin_deviations(k, faintest_margins(variances), ballots.left_out)
         self._of_cell = [(told, tau) for told, _ in lengths for tau in taus]
         self._log_prior = np.log(np.repeat([probability / len(taus) for _, probability in lengths], len(taus)))
         self._lines = [

@@ -11,10 +11,11 @@ from crowdveil.arrays import FloatArray
 
 MARGIN = 1.5
 """Prior standard deviation of the margin of a dilemma (gamma . x): four of five people agree on a choice."""
-MARGINS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Prior sizes of margins, where the data may distinguish them. If margins are normal with standard deviation s, the
-share 1/2 + arctan(s) / pi of people agrees on a dilemma: 58, 65, 75, 85 or 92 %. The sizes are octaves around one, from
-a nearly indifferent crowd to a nearly unanimous one: a scale parameter has a prior that is uniform in its logarithm."""
+FAINTEST, LOUDEST = 0.25, 4.0
+"""Prior sizes of margins, from a nearly indifferent crowd to a nearly unanimous one. If margins are normal with
+standard deviation s, the share 1/2 + arctan(s) / pi of people agrees on a dilemma: 58 % and 92 %. Where the data tell
+fainter crowds from indifferent ones, the sizes begin there."""
+_SIZES = 7
 _QUANTILES = 16
 LIKELY_MARGINS = tuple(NormalDist().inv_cdf(0.5 + (place + 0.5) / (2 * _QUANTILES)) for place in range(_QUANTILES))
 """Prior sizes of voters' mean margins, where records are scored one by one. The natural unit of a person's margin is
@@ -54,13 +55,22 @@ def prior_deviations(directions: int, left_out: int) -> FloatArray:
     return prior_deviation(directions - left_out) * axis_scales(directions, left_out)
 
 
-def margin_deviations(directions: int, left_out: int = 0) -> FloatArray:
-    """Return the prior standard deviation along each axis (columns) for each of MARGINS, equally probable (rows).
+def margin_sizes(faintest: float) -> FloatArray:
+    """Return equally probable sizes of margins, from ``faintest`` to LOUDEST.
+
+    A scale parameter has a prior that is uniform in its logarithm: the sizes are equally spaced in it.
+    """
+    return np.geomspace(faintest, LOUDEST, _SIZES)
+
+
+def margin_deviations(directions: int, faintest: float, left_out: int = 0) -> FloatArray:
+    """Return the prior standard deviation along each axis (columns) for each of ``margin_sizes`` (rows).
 
     A single prior would mistake noise for preference in a nearly indifferent crowd, and preference for noise in a
     nearly unanimous one. So the data weight the sizes.
     """
-    return np.outer(MARGINS, axis_scales(directions, left_out)) / math.sqrt(max(directions - left_out, 1))
+    scales = axis_scales(directions, left_out) / math.sqrt(max(directions - left_out, 1))
+    return np.outer(margin_sizes(faintest), scales)
 
 
 def likely_deviations(directions: int, tau: float, left_out: int = 0) -> FloatArray:
