@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crowdveil.ballots.ballots import Ballots
+from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID
 from crowdveil.estimation.record_axes import record_axes
@@ -45,6 +46,12 @@ def crowd(voters=6, records=8, seed=1):
 
 def one_voter(study, records):
     return Ballots.from_differences(study, np.array([0, len(records)]), np.array(records))
+
+
+def all_moments(ballots, voters):
+    """All moments of some voters."""
+    chosen = np.tile(np.arange(moment_count(record_axes(ballots.study).design.directions)), (len(voters), 1))
+    return record_moments(ballots, ballots.study, voters, chosen)
 
 
 def scores_of_each(study, records):
@@ -240,12 +247,33 @@ def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     assert np.array_equal(np.concatenate(parts), record_scores(whole, whole.study))
 
 
+@pytest.mark.parametrize("study", [MACHINE, synthetic_study(3, 100)], ids=lambda s: s.name)
+def test_scores_of_some_voters_on_some_axes_are_sums_of_clipped_products(study):
+    """Added up in Python's integers, record by record."""
+    ballots = next(simulate_crowd(study, 4, np.random.default_rng(9)))
+    axes, voters, chosen = record_axes(study), np.array([3, 0]), np.array([[2, 0], [1, 2]])
+    scores = record_scores(ballots, study, voters, chosen)
+    for row, i in enumerate(voters):
+        records = ballots.differences[ballots.offsets[i] : ballots.offsets[i + 1]]
+        values = [[math.floor(v * unit + 0.5) for v, unit in zip(r, axes.design.units, strict=True)] for r in records]
+        for place, axis in enumerate(chosen[row]):
+            along = [sum(v * int(w) for v, w in zip(record, axes.axes[:, axis], strict=True)) for record in values]
+            assert scores[row, place] == sum(max(-RECORD_CLIP, min(score, RECORD_CLIP)) for score in along)
+
+
+def test_a_record_without_a_choice_is_refused():
+    ballots = crowd()
+    undecided = replace(ballots, choices=np.where(np.arange(ballots.records) == 5, np.int8(0), ballots.choices))
+    with pytest.raises(CrowdveilError, match="neither side was chosen"):
+        record_scores(undecided, ballots.study)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # products of numbers near 1e308
 @given(st.lists(finite, min_size=1, max_size=5), finite, st.data())
 def test_no_record_whatever_moves_a_moment_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
     changed = [*records[:place], other, *records[place + 1 :]]
-    moments = [record_moments(one_voter(SYNTHETIC, r), SYNTHETIC, np.array([0])) for r in (records, changed)]
+    moments = [all_moments(one_voter(SYNTHETIC, r), np.array([0])) for r in (records, changed)]
     assert np.abs(moments[0] - moments[1]).max() <= RECORD_SENSITIVITY
 
 
@@ -255,8 +283,8 @@ def test_moments_tell_of_dilemmas_and_nothing_of_choices():
     turned = ballots.differences * rng.choice(np.array([-1, 1], np.int8), (ballots.records, 1))
     other = Ballots.from_differences(MACHINE, ballots.offsets, turned)
     voters = np.array([0, 3])
-    moments = record_moments(ballots, ballots.study, voters)
-    assert np.array_equal(moments, record_moments(other, other.study, voters))
+    moments = all_moments(ballots, voters)
+    assert np.array_equal(moments, all_moments(other, voters))
     along = ballots.differences[ballots.offsets[3] : ballots.offsets[4]] @ record_axes(MACHINE).design.basis
     square = (2 * np.minimum(along[:, 2] ** 2 / 4, 1) - 1).sum() * RECORD_CLIP
     assert moments[1, 2] == pytest.approx(square, abs=13)

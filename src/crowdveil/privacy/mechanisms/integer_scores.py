@@ -28,6 +28,9 @@ RECORD_SENSITIVITY = 2 * RECORD_CLIP
 LARGEST_SCORE = 2**40
 """More than any score of a study's dilemma. Sums over whole ballots fit into 64 bits, and into a browser's 53."""
 
+_AT_ONCE = 64
+"""Records of a voter that are scored at once. Their values stay in the processor's cache."""
+
 DISAGREEMENT = 0.15
 """Assumed standard deviation of voters' own mean scores, used to tune a mechanism. It affects accuracy only."""
 
@@ -41,60 +44,76 @@ class ScoringParameters:
     clip: int
 
 
-def record_scores(ballots: Ballots, study: Study, voters: IntArray | None = None) -> IntArray:
-    """Sum the integer scores of the records of each voter, or of some, on a study's axes of records, each clipped."""
-    return _voter_sums(ballots, voters, record_axes(study).axes, measured_design(study).units, RECORD_CLIP)
+def record_scores(
+    ballots: Ballots, study: Study, voters: IntArray | None = None, chosen: IntArray | None = None
+) -> IntArray:
+    """Sum the integer scores of the records of each voter, or of some, on a study's axes of records, each clipped.
+
+    ``chosen`` are the axes that each voter (row) is scored on, if not all.
+    """
+    return _voter_sums(ballots, voters, chosen, record_axes(study).axes, measured_design(study).units, RECORD_CLIP)
 
 
-def record_moments(ballots: Ballots, study: Study, voters: IntArray) -> IntArray:
+def record_moments(ballots: Ballots, study: Study, voters: IntArray, chosen: IntArray) -> IntArray:
     """Sum the moments of the dilemmas (``tilted_design``) of some voters, each an integer within the clip.
 
-    A moment does not depend on which side was chosen.
+    ``chosen`` are the moments that each voter (row) is asked for. None depends on which side was preferred.
     """
     design = measured_design(study)
     result = np.zeros((len(voters), moment_count(design.directions)), np.int64)
     _add_moments(ballots.dilemmas, ballots.offsets, voters, design.basis, result)
-    return result
+    return np.take_along_axis(result, chosen, axis=1)
 
 
 def voter_scores(ballots: Ballots, study: Study, clip: int = LARGEST_SCORE) -> IntArray:
     """Sum the integer scores of each voter's records along a study's rotated axes, each clipped to [-clip, clip]."""
     design = measured_design(study)
-    return _voter_sums(ballots, None, design.rotated.axes, design.units, clip)
+    return _voter_sums(ballots, None, None, design.rotated.axes, design.units, clip)
 
 
-def _voter_sums(ballots: Ballots, voters: IntArray | None, axes: IntArray, units: FloatArray, clip: int) -> IntArray:
+def _voter_sums(
+    ballots: Ballots, voters: IntArray | None, chosen: IntArray | None, axes: IntArray, units: FloatArray, clip: int
+) -> IntArray:
     voters = np.arange(ballots.voters) if voters is None else voters
-    result = np.zeros((len(voters), axes.shape[1]), np.int64)
-    _add_scores(ballots.differences, ballots.offsets, voters, units, axes.astype(np.float64), clip, result)
+    chosen = np.tile(np.arange(axes.shape[1]), (len(voters), 1)) if chosen is None else chosen
+    # Differences are not copied out of the dilemmas, unless a record without a choice has to be refused.
+    dilemmas = ballots.dilemmas if ballots.choices.all() else ballots.differences
+    signs = ballots.choices.astype(np.float64)
+    result = np.zeros(chosen.shape, np.int64)
+    _add_scores(dilemmas, signs, ballots.offsets, voters, chosen, units, axes.astype(np.float64), clip, result)
     return result
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_scores(differences: Any, offsets: Any, voters: Any, units: Any, axes: Any, clip: Any, result: Any) -> None:
-    """Sum the scores of the records offsets[i]:offsets[i + 1] of some voters i, one voter per row.
+def _add_scores(
+    dilemmas: Any, signs: Any, offsets: Any, voters: Any, chosen: Any, units: Any, axes: Any, clip: Any, result: Any
+) -> None:
+    """Sum the scores of the records offsets[i]:offsets[i + 1] of some voters i on some axes, one voter per row.
 
     Numbers are floats that hold integers. They are exact below 2^53, far above any dilemma of a study, and summed
-    feature by feature, so that even beyond it they have the same bits on every machine.
+    feature by feature, so that even beyond it they have the same bits on every machine. Several records are scored at
+    once: the inner loop is over them.
     """
-    along = np.empty(axes.shape[1])
-    nonzero = np.empty(axes.shape[0], np.int64)
+    values = np.empty((axes.shape[0], _AT_ONCE))
+    along = np.empty(_AT_ONCE)
     largest = float(clip)
     for row, i in enumerate(voters):
-        for j in range(offsets[i], offsets[i + 1]):
-            found = 0
-            for k in range(axes.shape[0]):  # most are zero: without a branch, nothing is guessed wrong
-                nonzero[found] = k
-                found += differences[j, k] != 0
-            along[:] = 0.0
-            for k in nonzero[:found]:
-                value = np.floor(float(differences[j, k]) * units[k] + 0.5)
-                for a in range(axes.shape[1]):
-                    along[a] += value * axes[k, a]
-            for a in range(axes.shape[1]):
-                # The clip holds for any input: NaN is not above -largest.
-                score = along[a] if along[a] > -largest else -largest
-                result[row, a] += int(score if score < largest else largest)
+        for begin in range(offsets[i], offsets[i + 1], _AT_ONCE):
+            count = min(offsets[i + 1] - begin, _AT_ONCE)
+            for j in range(count):
+                for k in range(axes.shape[0]):
+                    difference = signs[begin + j] * float(dilemmas[begin + j, k])
+                    values[k, j] = np.floor(difference * units[k] + 0.5)
+            for place in range(chosen.shape[1]):
+                along[:] = 0.0
+                for k in range(axes.shape[0]):
+                    weight = axes[k, chosen[row, place]]
+                    for j in range(count):
+                        along[j] += values[k, j] * weight
+                for j in range(count):
+                    # The clip holds for any input: NaN is not above -largest.
+                    score = along[j] if along[j] > -largest else -largest
+                    result[row, place] += int(score if score < largest else largest)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -181,8 +181,9 @@ class ScoreRelease:
         values = np.zeros(reported.shape, np.int64)
         for subject, block in enumerate(blocks):
             speaking = np.flatnonzero(about == subject)
-            first = 0 if subject == _CHOICES else axes.design.directions
-            exact = (record_scores if subject == _CHOICES else record_moments)(ballots, settings.study, speaking)
+            of_choices = subject == _CHOICES
+            first = 0 if of_choices else axes.design.directions
+            score = record_scores if of_choices else record_moments
             sizes = coordinates_to_report(axes, ballots.counts[speaking], epsilons[speaking], len(block))
             order = random_orders(len(speaking), len(block), noise)
             for size in np.unique(sizes).tolist():
@@ -191,7 +192,7 @@ class ScoreRelease:
                 chosen = block[order[of_size, :size]]
                 drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], size)
                 reported[rows[:, None], chosen] = True
-                values[rows[:, None], chosen] = exact[of_size[:, None], chosen - first] + drawn
+                values[rows[:, None], chosen] = score(ballots, settings.study, rows, chosen - first) + drawn
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
     def acceptable(self, reports: ScoreReports, settings: MechanismSettings) -> BoolArray:
