@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from scipy.stats import multivariate_normal
 
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit, reach
-from crowdveil.estimation.likely_preferences import likely_preferences
+from crowdveil.estimation.likely_preferences import _Errors, _lean, likely_preferences
 from crowdveil.estimation.prior import LIKELY_MARGINS
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.tilted_design import moment_count, moments, tilted
@@ -108,6 +108,36 @@ def test_of_faint_and_of_loud_crowds_neither_too_much_nor_too_little_is_believed
         error, known = error + np.square(truth - found.mean).sum(), known + np.trace(found.covariance)
     assert 0.7 < agree / own < 1.5
     assert 0.5 < error / known < 1.5
+
+
+@pytest.mark.parametrize("axes", [AXES, record_axes(synthetic_study(52, 20))], ids=["few axes", "many axes"])
+@pytest.mark.parametrize("told", [False, True])
+def test_the_errors_of_a_sample_of_dilemmas(axes, told):
+    """The covariance of a mean over dilemmas, and of what a tilt moves it by, one preference after another."""
+    along, k = axes.design.along, axes.design.directions
+    dilemmas = tilted(axes.design, np.zeros(moment_count(k)), 1e-2 * np.eye(moment_count(k))) if told else None
+    rows = slice(None, None, 32)
+    if dilemmas is not None:
+        axes = axes.over(dilemmas.differences)
+        along = axes.design.along
+    x, z = along[rows], axes.scores[rows]
+    small = np.random.default_rng(4).normal(0, 0.3, (3, k))
+    found = _Errors.of(z, x, len(along), dilemmas, rows).covariances(small.astype(np.float32))
+    for preference, covariance in zip(small, found, strict=True):
+        each = np.sqrt(2 / np.pi) * z * (x @ preference)[:, None]
+        expected = np.cov(each.T, bias=True) / len(along)
+        if dilemmas is not None:
+            moments_told = dilemmas.moments[rows]
+            moved = (each - each.mean(axis=0)).T @ moments_told / len(x)
+            expected += moved @ dilemmas.spread @ moved.T
+        assert covariance == pytest.approx(expected[np.triu_indices(k)], rel=1e-4, abs=1e-5 * np.abs(expected).max())
+
+
+def test_margins_become_leanings():
+    margins = np.linspace(-9, 9, 1001).reshape(7, 143)
+    leaning = margins.copy()
+    _lean(leaning)
+    assert leaning == pytest.approx(2 * ndtr(margins) - 1, abs=1e-15)
 
 
 def test_it_is_the_same_every_time():

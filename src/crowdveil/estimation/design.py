@@ -175,7 +175,7 @@ class AxisSample:
         margins = self.along @ preference
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
-        return mean, _weighted_products(scores, slopes, self.along)
+        return mean, weighted_products(scores, slopes, self.along)
 
 
 @lru_cache(maxsize=64)
@@ -218,12 +218,22 @@ def rotation(size: int) -> FloatArray:
     return np.asarray(left @ right, np.float64)
 
 
-def _weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
+def weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
     """Return the weighted mean of the outer products of rows."""
     total = np.zeros((left.shape[1], right.shape[1]))
     for start in range(0, len(weights), _ROWS):
         rows = slice(start, start + _ROWS)
         total += (left[rows] * weights[rows, None]).T @ right[rows]
+    return total / len(weights)
+
+
+def weighted_squares(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted mean of the outer products of rows with themselves. Weights are not negative."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    roots = np.sqrt(weights)[:, None]
+    for start in range(0, len(weights), _ROWS):
+        some = rows[start : start + _ROWS] * roots[start : start + _ROWS]
+        total += some.T @ some  # a symmetric product takes half the time
     return total / len(weights)
 
 

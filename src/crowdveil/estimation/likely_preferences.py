@@ -22,11 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numba
 import numpy as np
-from scipy.special import erf
+from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.design import AxisSample
 from crowdveil.estimation.disagreement import (
     DISAGREEMENT,
     OTHER_DISAGREEMENTS,
@@ -35,8 +39,11 @@ from crowdveil.estimation.disagreement import (
     reach,
 )
 from crowdveil.estimation.prior import likely_deviations
+from crowdveil.estimation.probit import mills
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
+
+Float32Array = NDArray[np.float32]
 
 RECORD_TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 """Equally probable disagreements tau, the usual one first."""
@@ -59,6 +66,8 @@ _LEAST_FREEDOM = 6
 """Minimum degrees of freedom of the proposals; otherwise they equal the number of axes."""
 _WIDER = 3.0
 """Proposals widen variances by the factor 1 + this / (number of axes)."""
+_AT_ONCE = 128
+"""Draws evaluated at once. Their covariances fit into the processor's cache."""
 _ROUNDS = 40
 _NEAR = 1e-2
 _LONGEST_STEP = 0.5
@@ -121,48 +130,21 @@ class _Model:
     def __init__(
         self, axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None
     ) -> None:
-        self._observed, self._reported = scores, covariance
+        self._observed = scores
         self._axes = axes
         along = axes.design.along
-        self._rows = slice(None, None, max(len(along) // _DILEMMAS, 1))
-        self._along, self._scores = along[self._rows], axes.scores[self._rows]
-        usual = self._seen(DISAGREEMENT)
-        self._slope = math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)
+        rows = slice(None, None, max(len(along) // _DILEMMAS, 1))
+        self._scores = axes.scores[rows]
+        self._seen = {tau: along[rows] * reach(along[rows], tau)[:, None] for tau in RECORD_TAUS}
+        usual = self._seen[DISAGREEMENT]
+        self._unshown = np.linalg.inv(math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)).T
         k = len(scores)
         self._pairs = np.triu_indices(k)
-        self._errors = self._error_products(usual, dilemmas)
+        self._reported = covariance[self._pairs]
+        self._errors = _Errors.of(self._scores, usual, len(along), dilemmas, rows)
         self._about = np.zeros(k)
         self._more = {tau: np.zeros(k) for tau in RECORD_TAUS}
         self._steeper = {tau: np.zeros((k, k)) for tau in RECORD_TAUS}
-
-    def _error_products(self, seen: FloatArray, dilemmas: TiltedDesign | None) -> FloatArray:
-        """Return what products of two preferences (rows) add to the error covariance of two scores (columns).
-
-        For a dilemma x with scores z, the derivative of score a with respect to a small preference along axis c is
-        sqrt(2 / pi) z_a x_c. Its mean over dilemmas has an error, because these are a sample and may be tilted. Both
-        pairs of axes are symmetric, so each is kept once.
-        """
-        first, second = self._pairs
-        # Single precision: the errors' errors are far below those of the reports.
-        scores, seen = self._scores.astype(np.float32), seen.astype(np.float32)
-        count, k = seen.shape
-        mean = scores.T @ seen / count
-        errors = (seen[:, first] * seen[:, second]).T @ (scores[:, first] * scores[:, second]) / count
-        straight = mean[first][:, first] * mean[second][:, second]
-        crossed = mean[first][:, second] * mean[second][:, first]
-        errors -= (straight + crossed).T / 2
-        errors /= len(self._axes.design.along)
-        if dilemmas is not None:
-            told = dilemmas.moments[self._rows]
-            told = told - told.mean(axis=0)
-            told = (told @ np.linalg.cholesky(dilemmas.spread)).astype(np.float32)
-            moved = (scores[:, :, None] * seen[:, None, :]).reshape(count, -1).T @ told / count
-            tilted = moved @ moved.T
-            straight = tilted[first * k + first[:, None], second * k + second[:, None]]
-            crossed = tilted[first * k + second[:, None], second * k + first[:, None]]
-            errors += (straight + crossed) / 2
-        twice = np.where(first == second, 1.0, 2.0).astype(np.float32)[:, None]
-        return np.asarray(2 / math.pi * twice * errors, np.float32)
 
     def tops(self, wider: float) -> list[_Law]:
         """Return a proposal around the posterior mode for each size of margins and each disagreement.
@@ -173,23 +155,24 @@ class _Model:
         common = self._top(self._deviations(DISAGREEMENT)[-1], DISAGREEMENT, np.zeros(k))[0]
         along, scores = self._axes.design.along, self._axes.scores
         for tau in RECORD_TAUS:
-            all_seen = along * reach(along, tau)[:, None]
-            exact, slope = expected_scores(scores, all_seen, common)
-            shown, shown_slope = expected_scores(self._scores, self._seen(tau), common)
+            exact, slope = AxisSample(along * reach(along, tau)[:, None]).instrumented(scores, common)
+            shown, shown_slope = expected_scores(self._scores, self._seen[tau], common)
             self._more[tau] = exact - shown
             self._steeper[tau] = slope - shown_slope
         self._about = common
         tail, spread = self._top(_BEYOND * self._deviations(DISAGREEMENT)[-1], DISAGREEMENT, common)
         laws = [_Law(tail, wider * spread, DISAGREEMENT, _TAIL)]
-        found = []
+        found, logs = [], []
         for tau in RECORD_TAUS:
-            top = common
-            for deviations in self._deviations(tau)[::-1]:
-                top, spread = self._top(deviations, tau, top)
-                found.append((tau, top, spread, self._evidence(deviations, tau, top, spread)))
-        logs = np.array([evidence for *_, evidence in found])
-        shares = (1 - _ANYWHERE) * _weights(logs) + _ANYWHERE / len(found)
-        for (tau, top, spread, _), share in zip(found, shares.tolist(), strict=True):
+            deviations = self._deviations(tau)[::-1]
+            top, tops = common, []
+            for of_size in deviations:
+                top, spread = self._top(of_size, tau, top)
+                tops.append((top, spread))
+            found += [(tau, *each) for each in tops]
+            logs.append(self._evidence(deviations, tau, *map(np.array, zip(*tops, strict=True))))
+        shares = (1 - _ANYWHERE) * _weights(np.concatenate(logs)) + _ANYWHERE / len(found)
+        for (tau, top, spread), share in zip(found, shares.tolist(), strict=True):
             laws.append(_Law(top, wider * spread, tau, 2 * math.ceil(_FIRST / 2 * share)))
         return laws
 
@@ -197,20 +180,19 @@ class _Model:
         """Return the prior standard deviations along the axes (columns), for each size of margins (rows)."""
         return likely_deviations(len(self._observed), tau, self._axes.design.left_out)
 
-    def _evidence(self, deviations: FloatArray, tau: float, top: FloatArray, spread: FloatArray) -> float:
-        """Return the log of the probability of the scores by Laplace's approximation around a mode."""
-        prior = -0.5 * float(np.square(top / deviations).sum()) - float(np.log(deviations).sum())
-        return prior + float(self._log_likelihood(top[None], tau)[0]) + 0.5 * float(np.linalg.slogdet(spread)[1])
+    def _evidence(self, deviations: FloatArray, tau: float, tops: FloatArray, spreads: FloatArray) -> FloatArray:
+        """Return the log of the probability of the scores by Laplace's approximation around each mode."""
+        prior = -0.5 * np.square(tops / deviations).sum(axis=1) - np.log(deviations).sum(axis=1)
+        return np.asarray(prior + self._log_likelihood(tops, tau) + 0.5 * np.linalg.slogdet(spreads)[1], np.float64)
 
     def _top(self, deviations: FloatArray, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the posterior mode, found by Gauss-Newton, and the inverse of the curvature there."""
-        seen = self._seen(tau)
         prior = np.diag(deviations**-2)
         for _ in range(_ROUNDS):
-            shown, slope = expected_scores(self._scores, seen, common)
+            shown, slope = expected_scores(self._scores, self._seen[tau], common)
             shown += self._correction(common, tau)
             slope += self._steeper[tau]
-            told = slope.T @ np.linalg.inv(self._covariance(shown))
+            told = np.linalg.solve(self._covariance(shown), slope).T
             curvature = told @ slope + prior
             step = np.linalg.solve(curvature, told @ (self._observed - shown) - prior @ common)
             common = common + step / max(1.0, float(np.abs(step).max()) / _LONGEST_STEP)
@@ -225,7 +207,9 @@ class _Model:
             precisions = self._deviations(tau) ** -2
             exponents = -0.5 * (np.square(drawn.at[rows]) @ precisions.T - np.log(precisions).sum(axis=1))
             prior = np.logaddexp.reduce(exponents, axis=1)
-            result[rows] = prior + self._log_likelihood(drawn.at[rows], tau)
+            result[rows] = prior
+            for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+                result[some] += self._log_likelihood(drawn.at[some], tau)
         return result
 
     def _log_likelihood(self, drawn: FloatArray, tau: float) -> FloatArray:
@@ -241,12 +225,10 @@ class _Model:
         volume = np.log(np.diagonal(lower, axis1=1, axis2=2)[:, :k]).sum(axis=1)
         return np.asarray(-0.5 * np.square(lower[:, k, :k]).sum(axis=1) - volume, np.float64)
 
-    def _seen(self, tau: float) -> FloatArray:
-        return np.asarray(self._along * reach(self._along, tau)[:, None], np.float64)
-
     def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
         """Return the expected mean scores of crowds (rows)."""
-        leaning = erf(drawn @ (self._seen(tau) / math.sqrt(2)).T)
+        leaning = drawn @ self._seen[tau].T
+        _lean(leaning)
         return np.asarray(leaning @ self._scores / len(self._scores) + self._correction(drawn, tau), np.float64)
 
     def _correction(self, drawn: FloatArray, tau: float) -> FloatArray:
@@ -266,9 +248,80 @@ class _Model:
         The effect of a tilt or of another sample of dilemmas is that on the linearised model: on the preference that
         would have these expected scores if scores did not saturate.
         """
-        first, second = self._pairs
-        small = (shown @ np.linalg.inv(self._slope).T).astype(np.float32)
-        return np.asarray(self._reported[first, second] + (small[:, first] * small[:, second]) @ self._errors)
+        return self._reported + self._errors.covariances((shown @ self._unshown).astype(np.float32))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _lean(margins: Any) -> None:
+    """Replace each margin t by 2 Phi(t) - 1, the share that prefers a side minus that which prefers the other."""
+    every = margins.reshape(-1)
+    for i in range(len(every)):
+        above, below = mills(every[i]), mills(-every[i])
+        every[i] = (below - above) / (below + above)
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """What a sample of dilemmas, which may be tilted, adds to the error covariance of scores.
+
+    For a dilemma x with scores z, the derivative of score a with respect to a small preference along axis c is
+    sqrt(2 / pi) z_a x_c. Its mean over dilemmas has an error, because these are a sample and may be tilted. So the
+    covariance of the errors of two scores is a quadratic form of the preference. All is in single precision: the
+    errors' errors are far below those of the reports.
+    """
+
+    seen: Float32Array
+    products: Float32Array
+    """Products of two scores (columns) of each dilemma, divided by the number of dilemmas."""
+    mean: Float32Array
+    """Mean of z_a x_c over dilemmas."""
+    moved: Float32Array
+    """Effect of each independent part of the tilt (last) on the mean of z_a x_c (c first)."""
+    sampled: int
+    """Number of dilemmas in the whole sample."""
+
+    @classmethod
+    def of(
+        cls, scores: FloatArray, seen: FloatArray, sampled: int, dilemmas: TiltedDesign | None, rows: slice
+    ) -> _Errors:
+        """Prepare the forms, given the scores and the dilemmas of some ``rows`` of the sample."""
+        x, z = seen.astype(np.float32), scores.astype(np.float32)
+        count, k = x.shape
+        first, second = np.triu_indices(k)
+        moved = np.zeros((k, k, 0), np.float32)
+        if dilemmas is not None:
+            told = dilemmas.moments[rows]
+            told = (told - told.mean(axis=0)) @ np.linalg.cholesky(dilemmas.spread)
+            each = (x[:, :, None] * z[:, None, :]).reshape(count, -1)
+            moved = (each.T @ told.astype(np.float32) / count).reshape(k, k, -1)
+        return cls(x, z[:, first] * z[:, second] / count, z.T @ x / count, moved, sampled)
+
+    def covariances(self, small: Float32Array) -> Float32Array:
+        """Return the error covariance of each pair of scores (columns) for small preferences (rows)."""
+        first, second = np.triu_indices(small.shape[1])
+        if len(first) < len(self.seen):
+            return np.asarray((small[:, first] * small[:, second]) @ self._table, np.float32)
+        return self._forms(small)
+
+    @cached_property
+    def _table(self) -> Float32Array:
+        """What the product of two preferences (rows) adds: with few axes, there are fewer products than dilemmas."""
+        units = np.eye(self.seen.shape[1], dtype=np.float32)
+        first, second = np.triu_indices(len(units))
+        alone, together = self._forms(units), self._forms(units[first] + units[second])
+        return np.where((first == second)[:, None], alone[first], together - alone[first] - alone[second])
+
+    def _forms(self, small: Float32Array) -> Float32Array:
+        count, k = small.shape
+        first, second = np.triu_indices(k)
+        mean = small @ self.mean.T
+        result = np.square(small @ self.seen.T) @ self.products
+        result -= mean[:, first] * mean[:, second]
+        result /= self.sampled
+        if self.moved.size:
+            moved = (small @ self.moved.reshape(k, -1)).reshape(count, k, -1)
+            result += (moved @ moved.transpose(0, 2, 1))[:, first, second]
+        return np.asarray(2 / math.pi * result, np.float32)
 
 
 @dataclass(frozen=True)
@@ -287,7 +340,7 @@ class _Law:
     def log_density(self, at: FloatArray) -> FloatArray:
         """Return the log density up to a constant."""
         lower = np.linalg.cholesky(self.spread)
-        away = np.square(np.linalg.solve(lower, (at - self.center).T)).sum(axis=0)
+        away = np.square((at - self.center) @ np.linalg.inv(lower).T).sum(axis=1)
         freedom = max(len(self.center), _LEAST_FREEDOM)
         raised = (freedom + len(self.center)) / 2
         return np.asarray(-np.log(np.diag(lower)).sum() - raised * np.log1p(away / freedom), np.float64)

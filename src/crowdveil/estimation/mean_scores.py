@@ -24,13 +24,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.disagreement import (
-    DISAGREEMENT,
-    OTHER_DISAGREEMENTS,
-    expected_scores,
-    pooled_probit,
-    reach,
-)
+from crowdveil.estimation.design import AxisSample, weighted_products, weighted_squares
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, pooled_probit, reach
 from crowdveil.estimation.prior import prior_deviations
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.record_axes import RecordAxes
@@ -66,23 +61,25 @@ def fit_mean_scores(
     ``axes`` are those of the dilemmas that were answered. If the generator did not draw them, ``dilemmas`` is the
     tilted design that models them; if it did, there is no doubt about them.
     """
-    usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
-    others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
+    crowd = _Crowd(axes, DISAGREEMENT)
+    usual = crowd.line(scores, covariance, np.zeros(len(scores)))
+    gain, bent = crowd.at_mode(usual)
+    others = [_Crowd(axes, tau).line(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
     shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
     shown -= shown.mean(axis=0)
     # The finite sample of dilemmas adds an error, which dominates in large polls.
-    told = usual.gain @ (shown.T @ shown / len(shown) ** 2) @ usual.gain.T
+    told = gain @ (shown.T @ shown / len(shown) ** 2) @ gain.T
     untold = np.zeros_like(covariance)
     if dilemmas is not None:
-        moved = usual.gain @ (shown.T @ dilemmas.moments / len(shown))
+        moved = gain @ (shown.T @ dilemmas.moments / len(shown))
         told = told + moved @ dilemmas.noise @ moved.T
         untold = moved @ dilemmas.untold @ moved.T
-    doubt = apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold))
-    return UnshrunkFit(usual.center, usual.gain, doubt, told, _apart(axes, usual))
+    doubt = apart + bent + TILT_REACH * np.sqrt(np.diag(untold))
+    return UnshrunkFit(usual.center, gain, doubt, told, _apart(axes, usual, gain))
 
 
-def _apart(axes: RecordAxes, fit: _Fit) -> FloatArray:
+def _apart(axes: RecordAxes, line: _Line, gain: FloatArray) -> FloatArray:
     """Return the covariance, for one record, of the distance between two estimates from the same crowd.
 
     The center and the crowd's own pooled probit estimate the same preference of a population, and weight its records
@@ -91,31 +88,40 @@ def _apart(axes: RecordAxes, fit: _Fit) -> FloatArray:
     -1 is the choice, z the scores and H the information. A voter's own preference moves both alike, so that the
     records of one voter count as independent here.
     """
-    along = axes.design.along
-    margins = along @ fit.pooled
+    along, scores = axes.design.along, axes.scores
+    margins = along @ line.pooled
     above, below = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
-    information = (along * (above * below)[:, None]).T @ along / len(along)
-    probit = np.linalg.solve(information, along.T).T
-    scores = axes.scores @ fit.gain.T
-    shares = ndtr(fit.seen)[:, None]
-    first, second = scores - probit * above[:, None], probit * below[:, None] - scores
-    mean = (shares * first + (1 - shares) * second).mean(axis=0)
-    squares = (shares * first).T @ first + ((1 - shares) * second).T @ second
-    return np.asarray(squares / len(along) - np.outer(mean, mean), np.float64)
+    probit = np.linalg.inv(weighted_squares(along, above * below))
+    first = ndtr(line.seen)
+    second = 1 - first
+    mean = gain @ ((first - second) @ scores) - probit @ ((first * above - second * below) @ along)
+    mean /= len(along)
+    # Products are averaged over the dilemmas first, and then mapped.
+    crossed = gain @ weighted_products(scores, first * above + second * below, along) @ probit
+    squares = gain @ (scores.T @ scores / len(scores)) @ gain.T - crossed - crossed.T
+    squares += probit @ weighted_squares(along, first * above**2 + second * below**2) @ probit
+    return np.asarray(squares - np.outer(mean, mean), np.float64)
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _Line:
+    """The unshrunk estimate, which is linear in the scores, and the mode that it was linearised near."""
+
     common: FloatArray
     """Posterior mode of b."""
+    shown: FloatArray
+    """Expected scores at the mode."""
+    slope: FloatArray
+    """Derivative of the expected scores at the mode."""
     center: FloatArray
-    gain: FloatArray
-    bent: FloatArray
-    """Linearisation error at the mode, along each axis."""
+    derivative: FloatArray
+    """Derivative of the center with respect to the scores."""
     seen: FloatArray
     """Margin of each dilemma at the point of linearisation."""
     pooled: FloatArray
     """Pooled probit there."""
+    expected: FloatArray
+    """Expected scores there."""
 
 
 class _Crowd:
@@ -127,35 +133,41 @@ class _Crowd:
         self._deviations = prior_deviations(design.directions, design.left_out)
         self._along = design.along
         self._scores = axes.scores
-        self._seen = self._along * reach(self._along, tau)[:, None]
+        self._seen = AxisSample(self._along * reach(self._along, tau)[:, None])
 
-    def fit(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Fit:
-        """Fit the scores, starting at ``common``."""
+    def line(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Line:
+        """Fit the scores, starting at ``common``, and linearise the estimate."""
         precision = np.linalg.inv(covariance)
         prior = np.diag(self._deviations**-2)
         for _ in range(_ROUNDS):
-            expected, slope = expected_scores(self._scores, self._seen, common)
+            expected, slope = self._seen.instrumented(self._scores, common)
             curvature = slope.T @ precision @ slope + prior
             step = np.linalg.solve(curvature, slope.T @ precision @ (scores - expected) - prior @ common)
             # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
             common = common + step / max(1.0, float(np.abs(step / self._deviations).max()))
             if np.abs(step).max() <= _SETTLED:
                 break
-        pooled, carried = pooled_probit(self._along, common, self._tau)
-        shown, slope = expected_scores(self._scores, self._seen, common)
-        spread = np.linalg.inv(slope.T @ precision @ slope + prior)
-        gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
+        shown, slope_there = self._seen.instrumented(self._scores, common)
+        spread = np.linalg.inv(slope_there.T @ precision @ slope_there + prior)
         # Linearise the unshrunk estimate at a point that shrinks to zero as the noise grows. At the mode itself, the
         # noise would enter the slope, and the estimate would not be linear.
         point = common - spread @ prior @ common
-        passed, turned = pooled_probit(self._along, point, self._tau)
-        expected, slope = expected_scores(self._scores, self._seen, point)
+        pooled, turned = pooled_probit(self._along, point, self._tau)
+        expected, slope = self._seen.instrumented(self._scores, point)
         line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
-        return _Fit(
+        return _Line(
             common=common,
-            center=passed + line @ (scores - expected),
-            gain=gain,
-            bent=np.abs(pooled - passed - line @ (shown - expected)),
-            seen=self._seen @ point,
-            pooled=passed,
+            shown=shown,
+            slope=slope_there,
+            center=pooled + line @ (scores - expected),
+            derivative=line,
+            seen=self._seen.along @ point,
+            pooled=pooled,
+            expected=expected,
         )
+
+    def at_mode(self, line: _Line) -> tuple[FloatArray, FloatArray]:
+        """Return the derivative of the estimate at the mode, and the linearisation error there along each axis."""
+        pooled, carried = pooled_probit(self._along, line.common, self._tau)
+        gain = np.asarray(np.linalg.solve(line.slope.T, carried.T).T, np.float64)
+        return gain, np.abs(pooled - line.pooled - line.derivative @ (line.shown - line.expected))
