@@ -23,8 +23,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design, measured_design
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.design import Design, measured_design, weighted_squares
 from crowdveil.study.study import Study
 
 TILT = 0.15
@@ -46,31 +46,35 @@ def moment_count(axes: int) -> int:
     return axes * (axes + 1) // 2 if axes <= _PAIRED_AXES else axes
 
 
+def moment_axes(axes: int) -> tuple[IntArray, IntArray]:
+    """Return the two axes of each moment, which are the same for a square."""
+    squares = np.arange(axes)
+    first, second = np.triu_indices(axes, 1)
+    products = moment_count(axes) - axes
+    return np.concatenate([squares, first[:products]]), np.concatenate([squares, second[:products]])
+
+
 def moments(along: FloatArray) -> FloatArray:
     """Return the moments of dilemmas along the axes (rows), each within [-1, 1]."""
-    result = np.empty((len(along), moment_count(along.shape[1])))
-    _fill_rows(along, result)
+    first, second = moment_axes(along.shape[1])
+    result = np.empty((len(along), len(first)))
+    _fill_moments(along, first, second, result)
     return result
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_rows(along: Any, result: Any) -> None:
-    for i in range(len(result)):
-        fill_moments(along[i], result[i])
+def _fill_moments(along: Any, first: Any, second: Any, result: Any) -> None:
+    for i in range(len(along)):
+        for j in range(len(first)):
+            result[i, j] = moment(along[i, first[j]], along[i, second[j]], first[j] == second[j])
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_moments(along: Any, result: Any) -> None:
-    """Write the moments of one dilemma into ``result``, which has ``moment_count`` places."""
-    axes = len(along)
-    for i in range(axes):
-        result[i] = 2 * min(along[i] * along[i] / _SQUARE, 1.0) - 1
-    if len(result) > axes:
-        place = axes
-        for i in range(axes):
-            for j in range(i + 1, axes):
-                result[place] = min(max(along[i] * along[j] / _PRODUCT, -1.0), 1.0)
-                place += 1
+def moment(x: Any, y: Any, square: Any) -> Any:
+    """Return the moment of a dilemma that is x and y along its two axes."""
+    if square:
+        return 2 * min(x * y / _SQUARE, 1.0) - 1
+    return min(max(x * y / _PRODUCT, -1.0), 1.0)
 
 
 def moment_variance(study: Study) -> float:
@@ -157,4 +161,4 @@ def _weights(every: FloatArray, tilt: FloatArray) -> FloatArray:
 
 def _mean_and_covariance(every: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = weights @ every
-    return mean, np.asarray((every * weights[:, None]).T @ every - np.outer(mean, mean), np.float64)
+    return mean, len(weights) * weighted_squares(every, weights) - np.outer(mean, mean)

@@ -18,7 +18,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import CLIP, GRID, measured_design
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
-from crowdveil.estimation.tilted_design import fill_moments, moment_count
+from crowdveil.estimation.tilted_design import moment, moment_axes
 from crowdveil.study.study import Study
 
 T = TypeVar("T", float, FloatArray)
@@ -60,9 +60,10 @@ def record_moments(ballots: Ballots, study: Study, voters: IntArray, chosen: Int
     ``chosen`` are the moments that each voter (row) is asked for. None depends on which side was preferred.
     """
     design = measured_design(study)
-    result = np.zeros((len(voters), moment_count(design.directions)), np.int64)
-    _add_moments(ballots.dilemmas, ballots.offsets, voters, design.basis, result)
-    return np.take_along_axis(result, chosen, axis=1)
+    first, second = moment_axes(design.directions)
+    result = np.zeros(chosen.shape, np.int64)
+    _add_moments(ballots.dilemmas, ballots.offsets, voters, first[chosen], second[chosen], design.basis, result)
+    return result
 
 
 def voter_scores(ballots: Ballots, study: Study, clip: int = LARGEST_SCORE) -> IntArray:
@@ -117,25 +118,31 @@ def _add_scores(
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_moments(dilemmas: Any, offsets: Any, voters: Any, basis: Any, result: Any) -> None:
+def _add_moments(dilemmas: Any, offsets: Any, voters: Any, first: Any, second: Any, basis: Any, result: Any) -> None:
     """Sum the moments of the dilemmas offsets[i]:offsets[i + 1] of some voters i, one voter per row, in integer steps.
 
-    A dilemma's contrasts are summed feature by feature, so that a moment depends on no other dilemma, nor on the
-    machine. The negated dilemma has the same moments.
+    ``first`` and ``second`` are the axes of each moment. A dilemma's contrasts are summed feature by feature, so that a
+    moment depends on no other dilemma, nor on the machine. The negated dilemma has the same moments.
     """
-    along = np.empty(basis.shape[1])
-    moments = np.empty(result.shape[1])
+    values = np.empty((basis.shape[0], _AT_ONCE))
+    along = np.empty((2, _AT_ONCE))
     for row, i in enumerate(voters):
-        for j in range(offsets[i], offsets[i + 1]):
-            along[:] = 0.0
-            for k in range(basis.shape[0]):
-                if dilemmas[j, k] != 0:
-                    for a in range(basis.shape[1]):
-                        along[a] += float(dilemmas[j, k]) * basis[k, a]
-            fill_moments(along, moments)
-            for a in range(result.shape[1]):
-                if -1.0 <= moments[a] <= 1.0:  # whatever the input: NaN counts as zero
-                    result[row, a] += int(np.rint(moments[a] * RECORD_CLIP))
+        for begin in range(offsets[i], offsets[i + 1], _AT_ONCE):
+            count = min(offsets[i + 1] - begin, _AT_ONCE)
+            for j in range(count):
+                for k in range(basis.shape[0]):
+                    values[k, j] = float(dilemmas[begin + j, k])
+            for place in range(result.shape[1]):
+                x, y = first[row, place], second[row, place]
+                along[:] = 0.0
+                for k in range(basis.shape[0]):
+                    for j in range(count):
+                        along[0, j] += values[k, j] * basis[k, x]
+                        along[1, j] += values[k, j] * basis[k, y]
+                for j in range(count):
+                    value = moment(along[0, j], along[1, j], x == y)
+                    if -1.0 <= value <= 1.0:  # whatever the input: NaN counts as zero
+                        result[row, place] += int(np.rint(value * RECORD_CLIP))
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:
