@@ -62,6 +62,8 @@ _FIT_ROUNDS = 12
 _MOST = 1.0
 """Bound on the absolute logarithm of each of the three multipliers."""
 _RIDGE = 1e-5
+_TOLD = 2.0
+"""Noncentrality from which a crowd is told from an indifferent one."""
 _SEED = 20_190_609
 
 
@@ -117,11 +119,11 @@ def faintest_margins(variances: FloatArray) -> float:
 
     Voters with many records show the side that they are on: along each of k axes, a preference b changes the clipped
     mean by c b, c^2 = 2 (1 / tau^2 + k) / pi at the usual disagreement tau. Margins of size s then have the
-    noncentrality c^2 s^2 times the mean of 1 / variance. Where it is below one, even such ballots would not tell the
-    crowd from an indifferent one.
+    noncentrality c^2 s^2 times the mean of 1 / variance. Below two, even such ballots would not tell the crowd from an
+    indifferent one: by Akaike's criterion, the size is a parameter that does not pay.
     """
     shown = 2 * (DISAGREEMENT**-2 + len(variances)) / math.pi
-    return min(FAINTEST, 1 / math.sqrt(shown * float(np.mean(1 / variances))))
+    return min(FAINTEST, math.sqrt(_TOLD / (shown * float(np.mean(1 / variances)))))
 
 
 def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
