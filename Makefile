@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 # The tests start many interpreters: where a machine forbids bytecode, each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+# What numba's kernels are compiled from, and for: they are kept beside the package until a line of it changes.
+CODE   := $(shell find src/crowdveil -name '*.py') tests/compile_kernels.py
+
 # What `make check` runs: tests of single modules that take seconds, for they need no compiled kernel.
 UNIT   := tests/study tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
           tests/ballots/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py \
@@ -23,12 +26,10 @@ check: $(VENV)/installed-dev node_modules  ## lint, types, import direction, the
 unit: $(VENV)/installed-dev
 	$(BIN)/pytest -n auto $(UNIT)
 
-test: lint                         ## lint, types, import direction, all tests but the long sweeps
-	$(BIN)/python -m tests.compile_kernels
+test: lint $(VENV)/kernels         ## lint, types, import direction, all tests but the long sweeps
 	$(BIN)/pytest -n auto
 
-test-slow: $(VENV)/installed-dev   ## the long sweeps, and many more examples of every property
-	$(BIN)/python -m tests.compile_kernels
+test-slow: $(VENV)/kernels         ## the long sweeps, and many more examples of every property
 	$(BIN)/pytest -n auto -m "slow or hypothesis" --hypothesis-profile thorough
 
 lint: $(VENV)/installed-dev node_modules
@@ -76,6 +77,10 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[dev]
 	touch $@ $(VENV)/installed
+
+$(VENV)/kernels: $(CODE) $(VENV)/installed-dev
+	$(BIN)/python -m tests.compile_kernels
+	touch $@
 
 $(VENV)/installed-bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[dev,bench]
