@@ -16,7 +16,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 from tests.relay.conftest import free_port, relay_poll
-from tests.relay.processes import Program
+from tests.relay.processes import Parent, Program
 from tests.service.voters import reports
 from tests.statistics.tables import write_table
 
@@ -118,32 +118,33 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
     relay_url, host_url = f"http://127.0.0.1:{relay_port}", f"http://127.0.0.1:{host_port}"
     file = folder / "poll.toml"
     file.write_text(POLL.format(relay=relay_url, batch=BATCH))
-    host = Program(folder / "host.log", host_port, "serve", str(file), "--database", host_address)
-    relay = Program(
-        *(folder / "relay.log", relay_port, "relay", "--host", host_url),
-        *("--database", relay_address, "--pause", "0.2"),
-    )
-    described = httpx.get(f"{relay_url}/api/polls/shuffled").json()
-    crowd = Crowd(relay_url, KeyConfiguration.from_dict(described["configuration"]))
-    chance = random.Random(seed)
-    try:
-        # From the first batch on the host has the relay's key, and needs no answer from it when all is counted.
-        wait_for_batch(crowd, folder / "host.log")
-        for number in range(kills):
-            crowd.wait_for_more(BATCH)
-            if chance.random() < 0.5:  # Otherwise both are still busy with what the last kill left behind.
-                wait_for_batch(crowd, folder / "host.log")
-            time.sleep(chance.random() * 0.2)
-            victim = (host, relay)[number % 2]
-            victim.kill()
-            time.sleep(chance.random() * 0.2)
-            victim.start()
-        crowd.wait_for_more(2 * BATCH)
-        crowd.go_home()
-    finally:
-        crowd.go_home(lost=True)
-        relay.kill()
-        host.kill()
+    with Parent() as parent:
+        host = Program(parent, folder / "host.log", host_port, "serve", str(file), "--database", host_address)
+        relay = Program(
+            *(parent, folder / "relay.log", relay_port, "relay", "--host", host_url),
+            *("--database", relay_address, "--pause", "0.2"),
+        )
+        described = httpx.get(f"{relay_url}/api/polls/shuffled").json()
+        crowd = Crowd(relay_url, KeyConfiguration.from_dict(described["configuration"]))
+        chance = random.Random(seed)
+        try:
+            # From the first batch on the host has the relay's key, and needs no answer from it when all is counted.
+            wait_for_batch(crowd, folder / "host.log")
+            for number in range(kills):
+                crowd.wait_for_more(BATCH)
+                if chance.random() < 0.5:  # Otherwise both are still busy with what the last kill left behind.
+                    wait_for_batch(crowd, folder / "host.log")
+                time.sleep(chance.random() * 0.2)
+                victim = (host, relay)[number % 2]
+                victim.kill()
+                time.sleep(chance.random() * 0.2)
+                victim.start()
+            crowd.wait_for_more(2 * BATCH)
+            crowd.go_home()
+        finally:
+            crowd.go_home(lost=True)
+            relay.kill()
+            host.kill()
     return check(crowd, host_address, relay_address, relay_url)
 
 
