@@ -4,7 +4,7 @@ import gc
 import importlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from hypothesis import settings
@@ -47,6 +47,13 @@ def few_crowds() -> Iterator[None]:
 def few_crowds_here() -> Iterator[None]:
     """The same for a single test."""
     with few_draws():
+        yield
+
+
+@pytest.fixture
+def few_crowds_unless_slow(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The same for a test whose long sweep draws as many as everybody."""
+    with nullcontext() if request.node.get_closest_marker("slow") else few_draws():
         yield
 
 

@@ -13,8 +13,6 @@ from crowdveil.evaluation.comparison_runs import collect
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.sources.simulated import synthetic_crowd
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 SMALL = ["compare", "--voters", "8", "--records", "1", "--features", "2", "--crowds", "2"]
 
 

@@ -13,8 +13,6 @@ from crowdveil.ballots.columns import Categories
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 STUDY = load_study("kidney")
 
 

@@ -16,8 +16,6 @@ from typer.main import get_command
 from crowdveil.cli import app as program
 from crowdveil.cli.terminal import WIDTH, Table, bold, printable, say, tell
 
-pytestmark = pytest.mark.usefixtures("few_crowds")
-
 LONG = "a sentence that is much longer than its column may be, so that it has to be wrapped at its spaces"
 
 

@@ -75,6 +75,7 @@ def real_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @with_moral_machine
+@pytest.mark.usefixtures("few_crowds_unless_slow")
 @pytest.mark.parametrize("splits", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file: Path, splits: int) -> None:
     population = of_file(real_file)

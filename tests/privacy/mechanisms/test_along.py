@@ -50,7 +50,13 @@ def test_rotated_axes_of_the_rest_hold_nothing_of_a_factor():
     assert turned @ turned.T == pytest.approx(np.eye(len(turned)), abs=1e-3)
 
 
-@pytest.mark.parametrize(("paradigm", "epsilon"), [("vlcp", 3), ("rlcp", 1), ("vldp", 8), ("rldp", 3), ("aldp", 3)])
+OF_EACH_UNIT = [("vlcp", 3), ("rlcp", 1), ("vldp", 8), ("rldp", 3), ("aldp", 3)]
+
+
+@pytest.mark.usefixtures("few_crowds_unless_slow")
+@pytest.mark.parametrize(
+    ("paradigm", "epsilon"), [*OF_EACH_UNIT, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in OF_EACH_UNIT)]
+)
 def test_measured_along_features_no_direction_is_left_to_the_prior(paradigm, epsilon):
     """Along factors, the bound on what they leave out is nearly the margin itself, and hardly anything is certain."""
     given = {"epsilon": epsilon, "seed": 1} | ({"design": "study"} if paradigm in ("vldp", "rldp") else {})

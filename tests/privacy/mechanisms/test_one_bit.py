@@ -173,7 +173,7 @@ def test_kinds_and_axes_do_not_depend_on_the_answers():
 
 
 EXTREMES = ((1, 0.1), (1, 50), (30, 0.1), (30, 50))
-"""Of voters and epsilons; what lies between them is tried by the long sweeps."""
+"""Of voters and epsilons; what lies between them is tried by the long sweep, with posteriors of many draws."""
 
 
 def thinned(ballots, records):
@@ -248,12 +248,10 @@ def test_a_mean_of_bits_has_the_variance_of_its_coins(equal_votes):
     assert heard.surer == pytest.approx(coins)
 
 
+@pytest.mark.usefixtures("few_crowds_unless_slow")
 @pytest.mark.parametrize(
     ("voters", "epsilon"),
-    [
-        pytest.param(voters, epsilon, marks=() if (voters, epsilon) in EXTREMES else pytest.mark.slow)
-        for voters, epsilon in product([1, 2, 30], [0.1, 1, 50])
-    ],
+    [*EXTREMES, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in product([1, 2, 30], [0.1, 1, 50]))],
 )
 def test_a_few_voters_leave_finite_numbers_that_know_how_little_they_know(voters, epsilon):
     ballots, settings = crowd(voters)
