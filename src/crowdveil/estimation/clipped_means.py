@@ -269,23 +269,39 @@ class ClippedNormal:
     clip: float
 
     @cached_property
-    def _ends(self) -> tuple[FloatArray, FloatArray]:
-        """The upper and lower clip, in standard deviations from the centre."""
-        deviation = np.sqrt(self.variance)
-        return (self.clip - self.centre) / deviation, (-self.clip - self.centre) / deviation
+    def _deviation(self) -> FloatArray:
+        return np.sqrt(self.variance)
 
     @cached_property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """The upper and lower clip, in standard deviations from the centre."""
+        return (self.clip - self.centre) / self._deviation, (-self.clip - self.centre) / self._deviation
+
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, FloatArray]:
+        """P(s < c) and P(s < -c)."""
+        above, below = self._ends
+        return ndtr(above), ndtr(below)
+
+    @cached_property
+    def _densities(self) -> tuple[FloatArray, FloatArray]:
+        """The standard normal densities at the upper and the lower clip."""
+        above, below = self._ends
+        return _density(above), _density(below)
+
+    @property
     def kept(self) -> FloatArray:
         """P(|s| < c)."""
-        above, below = self._ends
-        return np.asarray(ndtr(above) - ndtr(below))
+        above, below = self._shares
+        return above - below
 
     @property
     def mean(self) -> FloatArray:
         """The mean of the clipped score."""
-        above, below = self._ends
-        inside = self.centre * self.kept - np.sqrt(self.variance) * (_density(above) - _density(below))
-        return np.asarray(inside / self.clip + ndtr(-above) - ndtr(below))
+        above, below = self._shares
+        upper, lower = self._densities
+        inside = self.centre * (above - below) - self._deviation * (upper - lower)
+        return inside / self.clip + (1 - above) - below
 
     @property
     def slope(self) -> FloatArray:
@@ -295,8 +311,8 @@ class ClippedNormal:
     @property
     def bend(self) -> FloatArray:
         """The derivative of the mean with respect to the variance."""
-        above, below = self._ends
-        return (_density(below) - _density(above)) / (2 * self.clip * np.sqrt(self.variance))
+        upper, lower = self._densities
+        return (lower - upper) / (2 * self.clip * self._deviation)
 
 
 def _density(x: FloatArray) -> FloatArray:
