@@ -341,7 +341,8 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
             "known about that"
         )
     if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
-        return "the measurement by itself favours another choice than the estimate, which also counts what is likely"
+        other = "the other side" if len(sides) == 1 else "another alternative"
+        return f"what was measured points to {other}; only the assumption about usual crowds points to this one"
     if unknown is not None and any(unknown.rest_bound(side) >= unknown.margin(side) for side in sides):
         return (
             "the alternatives also differ in ways that this release did not measure, which may outweigh the margin; "

@@ -219,7 +219,9 @@ def test_a_dilemma_may_be_given_in_several_forms() -> None:
         ([{"name": 5, "features": {"age": 20}}, {}], "a name is a text of 1 to 200 characters"),
         ({"\ud800": {"age": 20}, "b": {"age": 20}}, r"the name '\\ud800'"),
         ({"a" * 201: {"age": 20}, "b": {"age": 20}}, "a name is a text of 1 to 200 characters"),
-        ({"a": 5, "b": 6}, "alternative 1 of the dilemma must look like"),
+        ({"age": 20}, r"the dilemma is one alternative, \{'age': 20\}: give a list of two or more"),
+        ({"name": "stay", "features": {"age": 20}}, "the dilemma is one alternative"),
+        ({"a": {"age": 20}, "b": 6}, r"alternative 2 of the dilemma must look like .*, got 6$"),
         ("stay", "give a list of alternatives"),
         ([5, 6], "alternative 1 of the dilemma must look like"),
     ],
@@ -242,11 +244,19 @@ def test_an_alternative_is_said_in_the_studys_words() -> None:
     assert TOY.describe(Alternative("x", (0, 25.5))) == "age: 25.5"
 
 
+def test_only_features_that_were_given_are_described() -> None:
+    assert TOY.describe(TOY.alternative({"age": 30}, "A")) == "age: 30"
+    study = load_study("moral-machine")
+    assert study.describe(study.alternative({"girl": 1}, "A")) == "a girl"
+    standing = study.alternative({"girl": 1, "barrier": 0, "intervention": 0}, "A")
+    assert study.describe(standing) == "a girl, on the road, in the path of the car if it stays on course"
+
+
 def test_a_group_is_said_in_the_order_of_the_parts() -> None:
     study = load_study("moral-machine")
     features = {"man": 1, "girl": 2, "cat": 1, "legality": -1, "intervention": 1}
     assert study.describe(study.alternative(features, "A")) == (
-        "a man, 2 girls and a cat, on the road, crossing on red, in the path of the car if it swerves"
+        "a man, 2 girls and a cat, crossing on red, in the path of the car if it swerves"
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 CHILDREN_OR_PASSENGERS = [
-    {"name": "the children", "features": {"girl": 2, "boy": 1, "legality": 1}},
+    {"name": "the children", "features": {"girl": 2, "boy": 1, "legality": 1, "barrier": 0, "intervention": 0}},
     {"name": "the passengers", "features": {"man": 1, "old_woman": 1, "barrier": 1, "intervention": 1}},
 ]
 
@@ -94,7 +94,7 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
 
 def _certainty(certainty: float) -> str:
     """Format a certainty briefly; below one half, it says nothing for the choice and nothing against it."""
-    return "-" if certainty < 0.5 else f"{certainty:.1%}" if certainty <= 0.999 else "> 99.9%"
+    return "–" if certainty < 0.5 else f"{certainty:.1%}" if certainty <= 0.999 else "> 99.9%"
 
 
 def _bar(release: Release) -> float:
@@ -125,7 +125,7 @@ def _print(
             paradigm.unit.value,
             "host" if paradigm.place == "central" else "device",
             decision.choice or "too close",
-            "" if decision.probability is None else f"{decision.probability:.0%}",
+            "–" if decision.choice is None or decision.probability is None else f"{decision.probability:.0%}",
             _certainty(decision.certainty),
             f"{release.factor_values[strongest]:+.3f} ± {release.factor_bars[strongest]:.3f}"
             if release.known[strongest]
@@ -140,7 +140,7 @@ def _print(
     say(
         f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Agree: the share of "
         "voters who would\nchoose the same. Certainty: that the voters prefer it on the whole; below 90 % it\n"
-        f"is too close to call, and below 50 % none is stated (-). {factor}: the strongest\n"
+        f"is too close to call, and below 50 % none is stated (–). {factor}: the strongest\n"
         "factor's weight, and how far it may be off: noise, sampling and what the model\n"
         "may be off by (95 %)."
     )

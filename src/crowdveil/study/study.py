@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from reprlib import repr as shortened
@@ -80,6 +80,8 @@ class Alternative:
 
     name: str
     values: tuple[float, ...]
+    left_out: frozenset[str] = field(default=frozenset(), compare=False)
+    """The features that were not given and count as 0: a description does not mention them."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -307,7 +309,7 @@ class Study:
             levels = [values[column] for column in columns]
             if any(levels) and sorted(levels)[-2:] != [0, 1]:
                 raise CrowdveilError(f"alternative {name!r}: {category.name} must be one of its levels, got {levels}")
-        return Alternative(name, values)
+        return Alternative(name, values, frozenset(self.feature_names) - set(said))
 
     def _level(self, category: Category, given: Any, name: str) -> dict[str, int]:
         """Return the value of each level's feature for a given word."""
@@ -350,6 +352,11 @@ class Study:
             return given
         if isinstance(given, Mapping):
             given = given.get("alternatives", given)
+        if isinstance(given, Mapping) and _is_one_alternative(given):
+            raise CrowdveilError(
+                f"the dilemma is one alternative, {shortened(given)}: give a list of two or more, like "
+                f'[{{"girl": 1}}, {{"dog": 2}}]; see an example with: crowdveil studies {self.name} --example'
+            )
         if isinstance(given, Mapping):
             given = [{"name": name, "features": features} for name, features in given.items()]
         if isinstance(given, str) or not isinstance(given, Sequence):
@@ -378,7 +385,7 @@ class Study:
             raise CrowdveilError(
                 f"alternative {position + 1} of the dilemma must look like "
                 '{"feature": number, ...} or {"name": "...", "features": {"feature": number, ...}}, '
-                f"got {shortened(given)}"
+                f"got {shortened(features)}"
             )
         if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and _is_text(name)):
             raise CrowdveilError(
@@ -405,11 +412,11 @@ class Study:
         return np.subtract(chosen.values, other.values) / self.units
 
     def describe(self, alternative: Alternative) -> str:
-        """Describe an alternative in the study's own words."""
+        """Describe an alternative in the study's own words, as far as its features were given."""
         self._check_alternative(alternative)
         said: dict[str, list[str]] = {part: [] for part in ("", *self.parts)}
         for feature, value in zip(self.features, alternative.values, strict=True):
-            phrase = feature.phrase(value)
+            phrase = "" if feature.name in alternative.left_out else feature.phrase(value)
             if phrase:
                 said[feature.part].append(phrase)
         groups = [_join(phrases) for part, phrases in said.items() if part and phrases] + said[""]
@@ -471,6 +478,12 @@ def check_along(along: object, what: str) -> None:
         raise CrowdveilError(
             f"{what} is {shown(along)}: use {' or '.join(map(repr, ALONG))}, or leave it out, and the mechanism chooses"
         )
+
+
+def _is_one_alternative(given: Mapping[str, Any]) -> bool:
+    """Whether a mapping holds the features of one alternative, with its name or without, in place of several."""
+    named = "features" in given and set(given) <= {"name", "features"}
+    return named or (bool(given) and not any(isinstance(features, Mapping) for features in given.values()))
 
 
 def _join(phrases: Sequence[str]) -> str:
