@@ -209,8 +209,8 @@ def effects_section(view: ReleaseView, level: int) -> str:
         [
             text(effects.factor(one.factor).title),
             *(text(pole) for pole in effects.factor(one.factor).poles),
-            f"{one.estimate:+.2f}" if one.known else "",
-            f"{one.low:+.2f} to {one.high:+.2f}" if one.known else "not known",
+            signed(one.estimate, 2) if one.known else "",
+            _interval([one.low, one.high], 2) if one.known else "not known",
         ]
         for one in found
     ]
