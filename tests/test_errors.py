@@ -57,6 +57,7 @@ def test_the_base_is_used():
     ("missing", "words", "extra"),
     [
         ("fastapi", ["serve", "kidney"], "server"),
+        ("httpx", ["relay", "--host", "https://crowd.example"], "server"),
         ("httpx", ["check-page", "--url", "https://crowd.example", "--poll", "x"], "client"),
         ("mcp", ["mcp", "--url", "https://crowd.example"], "mcp"),
         ("pyspark", ["fit", "ballots", "--engine", "spark"], "spark"),

@@ -246,11 +246,15 @@ EXTRAS = {
 """Top-level module -> the extra that installs it."""
 
 
-def missing_extra(error: ModuleNotFoundError) -> CrowdveilError:
-    """Name the extra that installs a module. A module that no extra installs is a bug: its error is raised again."""
+def missing_extra(error: ModuleNotFoundError, wanted: str | None = None) -> CrowdveilError:
+    """Name the extra that installs a module, or the one that is wanted and installs it too.
+
+    A module that no extra installs is a bug: its error is raised again.
+    """
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         raise error
     return CrowdveilError(
-        f"this needs {module}, which was not installed: pip install '.[{EXTRAS[module]}]' in the folder of crowdveil"
+        f"this needs {module}, which was not installed: pip install '.[{wanted or EXTRAS[module]}]' in the folder of "
+        "crowdveil"
     )

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ParamSpec, Protocol, TypeVar
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field, WithJsonSchema
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError, WithJsonSchema
 
 from crowdveil.decision import DEFAULT_CERTAINTY, decide
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, shown
 from crowdveil.pages.plain_words import guarantee_sentences
 from crowdveil.protocol.decisions import (
     ALTERNATIVES_SCHEMA,
@@ -81,12 +81,45 @@ class SingleRelease:
         return self.only
 
 
+class _WordedServer(MCPServer):
+    """A server that tells what is wrong with the arguments of a call in words."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; reword a refusal of its arguments."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_misfit(name, arguments, error.__cause__)) from None
+            raise
+
+
+def _misfit(tool: str, given: dict[str, Any], error: ValidationError) -> str:
+    """Tell which arguments of a tool are missing or do not fit, and what to give."""
+    found = [(str(one["loc"][0]), one) for one in error.errors(include_url=False)]
+    missing = [name for name, one in found if one["type"] == "missing"]
+    wrong = [f"{name} is {shown(one['input'])}: {one['msg']}" for name, one in found if name not in missing]
+    if missing:
+        got = f"got {', '.join(given)}" if given else "got no arguments"
+        wrong.append(f"{got}: give {' and '.join(_ARGUMENTS.get(name, name) for name in missing)}")
+    return f"{tool}: {'; '.join(wrong)}"
+
+
+_ARGUMENTS = {
+    "alternatives": 'alternatives, a list of two or more, like [{"girl": 1}, {"dog": 2}], by the features that '
+    "describe_study lists"
+}
+"""How the arguments that a call must have are given."""
+
+
 def mcp_server(source: ReleaseSource, usual_poll: str | None = None) -> MCPServer:
     """Return the server; its ``run()`` communicates over standard input and output.
 
     ``usual_poll`` is the poll to ask if the agent names none.
     """
-    server = MCPServer(
+    server = _WordedServer(
         "crowdveil", title="Ask the crowd", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING"
     )
     reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True)

@@ -216,6 +216,12 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
     assert "<table" in ballots._repr_html_()
     picked = Ballots.from_arrays(STUDY, [1, 2], [[1, 0]] * 2, [[0, 0]] * 2, np.array([True, False]))
     assert picked.choices.tolist() == [1, -1]
+    words: tuple[Any, ...] = (["left", "right"], np.array(["left", "right"], object))
+    for choice in words:
+        worded = Ballots.from_arrays(STUDY, [1, 2], [[1, 0]] * 2, [[0, 0]] * 2, choice)
+        assert worded.choices.tolist() == [1, -1]
+    unsure = replace(STUDY, indifference="toss a coin")
+    assert Ballots.from_arrays(unsure, ["a"], [[1, 0]], [[0, 0]], ["neither"]).choices.tolist() == [0]
     assert Ballots.from_arrays(STUDY, ["a"], [[0.5, 0]], [[0, 0]], [1]).dilemmas.tolist() == [[0.5, 0]]
 
 
@@ -230,9 +236,11 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
         ({"voters": ["ann", None]}, "voters, row 2: None is nobody"),
         ({"voters": [float("nan"), 1]}, "voters, row 1: nan is nobody"),
         ({"choice": [1]}, r"for each of 2 records of the study toy: it is \[1\]"),
-        ({"choice": [1, 0]}, r"1 or True \(left\) or -1 or False \(right\) for each .* row 2 has 0"),
-        ({"choice": [1, 2]}, "choice must hold 1 or True"),
-        ({"choice": ["left", "right"]}, "choice must hold 1 or True"),
+        ({"choice": [1, 0]}, r"must hold 1 or 'left', -1 or 'right', or True .* for each .* row 2 has 0$"),
+        ({"choice": [1, 2]}, "row 2 has 2$"),
+        ({"choice": ["left", "rihgt"]}, "row 2 has 'rihgt'$"),
+        ({"choice": ["left", "neither"]}, "row 2 has 'neither'$"),
+        ({"choice": ["left", None]}, r"it is \['left', None\]$"),
         ({"scenario": ["few"]}, "scenario has 1 entries for 2 records"),
         ({"scenario": ["few", 3]}, "scenario, row 2: 3 is no text"),
         ({"about": {"pet": ["cat", "dog"]}, "voters": ["ann", "ann"]}, "more than one answer to 'pet'"),
@@ -268,6 +276,14 @@ def test_voters_are_filtered_and_split() -> None:
     for mask in (np.ones(3, bool), np.ones(20)):
         with pytest.raises(CrowdveilError, match="mask of 20 booleans"):
             ballots.filter(mask)
+    masks: dict[str, Any] = {
+        "it is None": None,
+        r"it is int64 values of shape \(2,\)": [1, 0],
+        "the function returned True": lambda _: True,
+    }
+    for told, given in masks.items():
+        with pytest.raises(CrowdveilError, match=told):
+            ballots.filter(given)
     with pytest.raises(CrowdveilError, match="from 0 to 1"):
         ballots.split(1.5, seed=1)
     with pytest.raises(CrowdveilError, match="step of 2"):

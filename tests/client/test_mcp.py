@@ -45,8 +45,10 @@ def told(release_file):
         ("decide_dilemma", {"alternatives": DILEMMA, "release": "0" * 64}),
         ("decide_dilemma", {"alternatives": DILEMMA[:1]}),
         ("decide_dilemma", {"alternatives": {one["name"]: one["features"] for one in DILEMMA}}),
+        ("decide_dilemma", {"dilemma": DILEMMA, "poll": None}),
+        ("decide_dilemma", {"alternatives": DILEMMA, "certainty": "sure"}),
     )
-    names = ("list", "describe", "decided", "close", "misspelt", "unknown", "alone", "by name")
+    names = ("list", "describe", "decided", "close", "misspelt", "unknown", "alone", "by name", "misnamed", "unsure")
     return tools, dict(zip(names, answers, strict=True))
 
 
@@ -97,6 +99,11 @@ def test_mistakes_are_told_to_the_agent(told):
     assert all(answers[name].is_error for name in ("misspelt", "unknown", "alone"))
     assert "did you mean life_years_gained" in answers["misspelt"].content[0].text
     assert "there is no release" in answers["unknown"].content[0].text
+    assert (
+        answers["misnamed"].content[0].text.startswith("decide_dilemma: got dilemma, poll: give alternatives, a list")
+    )
+    assert answers["unsure"].content[0].text.startswith("decide_dilemma: certainty is 'sure': ")
+    assert not any("pydantic" in answers[name].content[0].text for name in ("misnamed", "unsure"))
 
 
 def test_the_usual_poll_is_asked_where_the_agent_names_none(release_file):

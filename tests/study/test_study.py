@@ -272,6 +272,11 @@ def test_an_unknown_study_is_refused(reference: str) -> None:
         load_study(reference)
 
 
+def test_the_nearest_study_is_suggested() -> None:
+    with pytest.raises(CrowdveilError, match="there is no study 'kidny': did you mean kidney"):
+        load_study("kidny")
+
+
 @pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", b"", b"name = 'x'"])
 def test_a_broken_study_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "study.toml").write_bytes(content)

@@ -147,10 +147,10 @@ class Ballots:
     ) -> Ballots:
         """Make ballots from one row per record: the voter, the two alternatives, and the choice.
 
-        ``left`` and ``right`` contain the features' own values in the study's order. ``choice`` is 1 or True for the
-        left alternative, -1 or False for the right, and 0 for neither if the study allows a third answer. ``repeat``
-        is True in the row of each voter's second answer to a dilemma, if the study asks one twice; such a row is not a
-        record. ``about`` contains the voter's answers, repeated in each row.
+        ``left`` and ``right`` contain the features' own values in the study's order. ``choice`` is "left", 1 or True
+        for the left alternative, "right", -1 or False for the right, and "neither" or 0 for neither, if the study
+        allows a third answer. ``repeat`` is True in the row of each voter's second answer to a dilemma, if the study
+        asks one twice; such a row is not a record. ``about`` contains the voter's answers, repeated in each row.
 
         ``levels`` are the public answers to such a question. If they are not given, those that occur are taken as
         public: the list of groups then reveals that somebody gave a rare answer.
@@ -304,10 +304,13 @@ class Ballots:
         Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares the
         label public; it then says that membership in this group is not protected.
         """
-        mask = np.asarray(keep(self) if callable(keep) else keep)
+        given = keep(self) if callable(keep) else keep
+        mask = np.asarray(given)
         if mask.dtype != np.bool_ or mask.shape != (self.voters,):
+            found = f"{mask.dtype} values of shape {mask.shape}" if mask.ndim else shown(given)
             raise CrowdveilError(
-                f"a filter needs a mask of {self.voters} booleans, one for each voter, got {mask.dtype}{mask.shape}"
+                f"a filter needs a mask of {self.voters} booleans, one for each voter: "
+                f"{'the function returned' if callable(keep) else 'it is'} {found}"
             )
         return self.take(np.flatnonzero(mask), label)
 

@@ -17,6 +17,8 @@ from crowdveil.study.study import Study
 
 CODE = np.dtype("<i2")
 UNKNOWN = -1
+CHOICES = {"left": 1, "right": -1, "neither": 0}
+"""How a choice is written: in words, or as a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,21 +165,23 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
 
 
 def check_choices(study: Study, given: Any, records: int) -> SmallIntArray:
-    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither if that is allowed."""
+    """Read choices: a word of ``CHOICES`` or its number, True for left, False for right; neither only if allowed."""
     choices = np.asarray(given)
     if choices.dtype == np.bool_:
         choices = np.where(choices, 1, -1)
-    numbers = choices.shape == (records,) and choices.dtype.kind in "iuf"
-    third = "" if study.indifference is None else ", or 0 (neither)"
-    allowed = (-1, 1) if study.indifference is None else (-1, 0, 1)
-    if not numbers or not np.isin(choices, allowed).all():
-        row = int(np.argmin(np.isin(choices, allowed))) if numbers else 0
-        found = f"row {row + 1} has {choices[row]:g}" if numbers else f"it is {shown(given)}"
+    words = {word: number for word, number in CHOICES.items() if number or study.indifference is not None}
+    texts = choices.dtype.kind in "UO" and all(isinstance(one, str) for one in choices.flat)
+    rows = choices.shape == (records,) and (texts or choices.dtype.kind in "iuf")
+    fits = [one in words for one in choices.tolist()] if texts and rows else np.isin(choices, [*words.values()])
+    if not rows or not np.all(fits):
+        row = int(np.argmin(fits)) if rows else 0
+        found = f"row {row + 1} has {shown(choices.tolist()[row])}" if rows else f"it is {shown(given)}"
+        sides = ", ".join(f"{number} or {word!r}" for word, number in words.items())
         raise CrowdveilError(
-            f"choice must hold 1 or True (left) or -1 or False (right){third} for each of {records} records of the "
-            f"study {study.name}: {found}"
+            f"choice must hold {sides}, or True (left) and False (right), for each of {records} records of the study "
+            f"{study.name}: {found}"
         )
-    return choices.astype(np.int8)
+    return np.array([words[one] for one in choices.tolist()], np.int8) if texts else choices.astype(np.int8)
 
 
 def check_voters(given: Iterable[object]) -> list[str]:

@@ -51,7 +51,9 @@ COMMANDS = {
     "simulate": Command("Ballots", "studies", "simulate", "Write the ballots of simulated voters."),
     "import": Command("Ballots", "ballots", "importing", "Read what people chose from a file."),
     "ballots": Command("Ballots", "ballots", "ballots", "Filter, split and merge ballot files."),
-    "describe": Command("Ballots", "describe", "describe", "Count a ballot file. Exact: not for publishing."),
+    "describe": Command(
+        "Ballots", "describe", "describe", "Show what was asked and preferred. Exact: not for publishing."
+    ),
     "fit": Command("Ballots", "describe", "fit", "Average all voters without privacy, to compare."),
     "plan": Command("Private release", "plan", "planning", "What does a promise cost in accuracy?"),
     "ledger": Command("Private release", "ledger", "ledger", "The privacy budget: create it, show it, raise it."),
@@ -186,11 +188,11 @@ def _charged(words: Sequence[str]) -> str:
 
 
 _KINDS = {"valid integer": "give a whole number", "valid number": "give a number"}
-"""What Typer says of a value that is none of its kind, and what to do then."""
+"""A part of Typer's complaint about a value that is none of its kind -> the remedy."""
 
 
 def _misused(error: Any, words: Sequence[str]) -> str:
-    """Say what is wrong with the words that were given, and where help is."""
+    """Return what is wrong with the words that were given, and where help is."""
     told = error.format_message()
     for flag in getattr(getattr(error, "param", None), "opts", ()):
         values = [after for word, after in pairwise(words) if word == flag]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdveil.cli.terminal import AsJson, Table, bold, say, show
+from crowdveil.cli.terminal import AsJson, Table, bold, say, say_wrapped, show
 from crowdveil.errors import CrowdveilError, shown
 from crowdveil.study.plain_data import parse_json
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crowdveil.releases import Release
 
 BYTE_ORDER_MARK = "\ufeff"
-"""What some editors write at the beginning of a file."""
+"""The mark that some editors write at the beginning of a file."""
 ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
 AllowExperiment = Annotated[
     bool,
@@ -112,8 +112,8 @@ def _print_decision(loaded: Release, decision: Decision) -> None:
         ranking.add(f"{place}.", ranked.name, ranked.description, f"{ranked.score:+.3f}")
     ranking.print()
     verdict = "Too close to call" if decision.choice is None else f"Choice: {decision.choice}"
-    say(f"{bold(verdict)}: {decision.reason}.")
+    say_wrapped(f"{bold(verdict)}: {decision.reason}.")
     for sentence in decision.sentences:
-        say(sentence)
+        say_wrapped(sentence)
     delta = f", delta {decision.delta:g}" if decision.delta else ""
     say(f"Promised to the voters: {decision.paradigm}, epsilon {decision.epsilon:g}{delta}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.terminal import AsJson, Table, progress, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, progress, say, say_wrapped, show, tell
 
 if TYPE_CHECKING:
     from crowdveil.ballots.ballot_file import BallotFile
@@ -137,12 +137,12 @@ def _print(
     rows.add("none", "nobody", "nobody", choice.name, agree, "", f"{exact.coordinates[strongest]:+.3f}        ")
     say()
     rows.print()
-    say(
-        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Agree: the share of "
-        "voters who would\nchoose the same. Certainty: that the voters prefer it on the whole; below 90 % it\n"
-        f"is too close to call, and below 50 % none is stated (–). {factor}: the strongest\n"
-        "factor's weight, and how far it may be off: noise, sampling and what the model\n"
-        "may be off by (95 %)."
+    say()
+    say_wrapped(
+        f"Each release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Agree: the share of "
+        "voters who would choose the same. Certainty: that the voters prefer it on the whole; below 90 % it is too "
+        f"close to call, and below 50 % none is stated (–). {factor}: the strongest factor's weight, and how far it "
+        "may be off: noise, sampling and what the model may be off by (95 %)."
     )
     say(
         f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, watched_ballots
-from crowdveil.cli.terminal import WIDTH, AsJson, Table, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _print_furthest(rows: Sequence[Variation]) -> None:
     far = max(rows, key=distance)
     if distance(far) > FAR:
         squares = f"mean square {far.mean_square:.3g} in the file, {far.drawn_mean_square:.3g} drawn"
-        say(textwrap.fill(f"Furthest from the generator: {far.label} ({squares}).", WIDTH))
+        say_wrapped(f"Furthest from the generator: {far.label} ({squares}).")
 
 
 def _print_weightings(labels: Sequence[str], voters: CrowdPreference, choices: CrowdPreference) -> None:

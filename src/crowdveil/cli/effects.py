@@ -22,7 +22,7 @@ from crowdveil.cli.inputs import (
     refuse_without,
     watched_ballots,
 )
-from crowdveil.cli.terminal import AsJson, Table, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
@@ -192,11 +192,11 @@ def _show_dry_run(asked: EffectsPreview, account: Ledger | None, as_json: bool) 
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
-        say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}.")
+        say_wrapped(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}.")
         if account is not None:
-            say(str(fits))
+            say_wrapped(str(fits))
             for overlap in fits.overlaps:
-                say(f"Spent before: {overlap}.")
+                say_wrapped(f"Spent before: {overlap}.")
         by = "" if asked.grouping is None else f", in each of {asked.groups} groups if they are equal"
         expected = Table(f"How far an effect may be off (95 %){by}", "factor", "read from", "±", numbers=1)
         widths = asked.expected_half_widths.tolist()
@@ -213,25 +213,34 @@ def _print_release(made: EffectsRelease, path: Path | None) -> None:
     _print_effects(made.effects)
     say()
     for sentence in guarantee_sentences(made):
-        say(sentence)
+        say_wrapped(sentence)
     if not made.exact:
         tell("Experiment: made with floating-point noise, these effects protect nobody.")
     say(f"\nWrote {path}. Next: crowdveil page {path}")
 
 
 def _print_effects(found: Effects) -> None:
+    from crowdveil.estimation.effects import DRAWN, OF_SCENARIO
+
     for group in found.groups:
         counted = None if group.voters is None else round(group.voters)
         size = "" if counted is None else f", {counted:,} {plural(counted, 'voter')}"
         title = f"{found.study.title}{size}" if found.question is None else f"{found.question}: {group.label}{size}"
-        rows = Table(title, "factor", "from -", "to +", "read from", "effect", "95 % interval", numbers=2)
+        rows = Table(title, "factor", "from -", "to +", "scenario", "effect", "95 % interval", numbers=2)
         for effect in sorted(group.effects, key=lambda one: -abs(one.estimate)):
             factor = found.factor(effect.factor)
             interval = f"{effect.low:+.3f} to {effect.high:+.3f}" if effect.known else "not known"
             estimate = f"{effect.estimate:+.3f}" if effect.known else ""
-            rows.add(factor.title, *factor.poles, effect.contrast, estimate, interval)
+            rows.add(
+                factor.title, *factor.poles, effect.contrast.partition(OF_SCENARIO)[2] or "any", estimate, interval
+            )
         rows.print()
         say()
+    drawn = any(effect.contrast.startswith(DRAWN) for group in found.groups for effect in group.effects)
+    say_wrapped(
+        f"Scenario: the type of the {DRAWN if drawn else ''}pairs that an effect is read from; any: all that differ in "
+        "the factor."
+    )
     if found.differences:
         _print_differences(found)
 
@@ -245,6 +254,6 @@ def _print_differences(found: Effects) -> None:
             found.factor(one.factor).title, names, f"{one.estimate:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}", told
         )
     rows.print()
-    say("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
+    say_wrapped("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     for factor, verdict in found.verdicts():
-        say(f"{factor.title}: {verdict}.")
+        say_wrapped(f"{factor.title}: {verdict}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +10,7 @@ import typer
 
 from crowdveil.cli.decide import AllowExperiment, ReleasePath
 from crowdveil.cli.inputs import BallotPath, watched_ballots
-from crowdveil.cli.terminal import WIDTH, AsJson, Table, bold, progress, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
@@ -73,8 +72,10 @@ def _print(found: Evaluation) -> None:
     once = "voter" if found.weighting == "voters" else "choice"
     say(
         f"Judged by {released.choices} {plural(released.choices, 'choice')} of {released.voters} "
-        f"{plural(released.voters, 'voter')}; every {once} counts once.\n"
+        f"{plural(released.voters, 'voter')}; every {once} counts once."
     )
+    say_wrapped("If they are in the release themselves, they are easier to predict than others: judge by others.")
+    say()
     scores = Table(None, "", "release", "limit", "coin", numbers=3)
     for row in found.rows():
         scores.add(*row)
@@ -92,7 +93,7 @@ def _print(found: Evaluation) -> None:
         outside = [feature.title for feature in found.features if feature.inside is False]
         say(f"\nThe error bars of {inside} of {of} features contain the exact value.")
         if outside:
-            say(textwrap.fill(f"Outside: {', '.join(outside)}.", WIDTH))
+            say_wrapped(f"Outside: {', '.join(outside)}.")
 
 
 def _print_factors(found: Evaluation) -> None:

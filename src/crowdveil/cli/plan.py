@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.help import ReadableCommand, command_group
-from crowdveil.cli.terminal import AsJson, Table, say, show
+from crowdveil.cli.terminal import AsJson, Table, say, say_wrapped, show
 from crowdveil.errors import CrowdveilError, OutOfReach, plural
 
 if TYPE_CHECKING:
@@ -162,13 +162,13 @@ def shuffle(
     }
 
     def in_words() -> None:
-        say(
+        say_wrapped(
             f"{voters:,} reports, each of epsilon {local}, are together ({amplified:.4g}, {delta:g})-differentially "
             "private for whoever sees them only after the shuffling."
         )
-        say(f"This needs: {SHUFFLER}.")
-        say(f"It also needs: {SAME_EPSILON}.")
-        say(f"Against the shuffler itself each voter is protected by the report's own epsilon, {local}.")
+        say_wrapped(f"This needs: {SHUFFLER}.")
+        say_wrapped(f"It also needs: {SAME_EPSILON}.")
+        say_wrapped(f"Against the shuffler itself each voter is protected by the report's own epsilon, {local}.")
         _warn_of_large_delta(delta, voters)
 
     show(data, as_json, in_words)
@@ -219,12 +219,14 @@ def relay(
                 f"{one.foretold.decided:.0%}",
             )
         rows.print()
-        say(
+        say_wrapped(
             f"A batch is counted as if only {honest:.0%} of its reports were honest: reports that the reader made or "
             "knows hide nobody."
         )
-        say("With fewer reports than one batch nothing is released: choose a batch that the poll will surely reach.")
-        say("Against a host and a relay that collude, each voter is protected by the local epsilon.")
+        say_wrapped(
+            "With fewer reports than one batch nothing is released: choose a batch that the poll will surely reach."
+        )
+        say_wrapped("Against a host and a relay that collude, each voter is protected by the local epsilon.")
         _warn_of_large_delta(delta, voters)
 
     show({"plans": [one.as_dict() for one in plans]}, as_json, in_words)
@@ -284,25 +286,24 @@ def _print_forecasts(
     rows.print()
     for name, missed in foretold.items():
         if isinstance(missed, CrowdveilError):
-            say(f"{name}: {missed}")
+            say_wrapped(f"{name}: {missed}")
     if good:
         say()
         _print_bars(study, good)
         say()
         widely = [name for name, one in good.items() if one.along == "features" and study.along is None]
         if widely:
-            say(
-                f"{' and '.join(widely)}: measured along features, every direction in which they differ,\n"
-                'which promises the least error here. In a poll, write along = "features"; of a\n'
-                "file whose dilemmas the study's generator drew, `release --design study` does so\n"
-                "by itself.\n"
+            say_wrapped(
+                f"{' and '.join(widely)}: measured along features, every direction in which they differ, which "
+                'promises the least error here. In a poll, write along = "features"; of a file whose dilemmas the '
+                "study's generator drew, `release --design study` does so by itself."
             )
-        say(
-            f"For a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
-            "choices, predicted is the share that the release will predict, and decided the\n"
-            "share of the study's dilemmas that it will decide as they would, with certainty\n"
-            f"{certainty:g}. Bars forecast intervals of 95 % (noise, sampling, what the model may\n"
-            "be off by); those of a release may be wider, as they hold for crowds of any\n"
+            say()
+        say_wrapped(
+            f"For a crowd whose preference, known exactly, would predict {agreement:.0%} of people's choices, "
+            "predicted is the share that the release will predict, and decided the share of the study's dilemmas that "
+            f"it will decide as they would, with certainty {certainty:g}. Bars forecast intervals of 95 % (noise, "
+            "sampling, what the model may be off by); those of a release may be wider, as they hold for crowds of any "
             "preference."
         )
 
@@ -316,7 +317,7 @@ def _print_bars(study: Study, foretold: Mapping[str, Forecast]) -> None:
 
 
 def _print_bound(solved: Bound) -> None:
-    say(
+    say_wrapped(
         f"With {solved.voters:g} {plural(solved.voters, 'voter')}, {solved.features:g} "
         f"{plural(solved.features, 'feature')}, norm bound {solved.norm_bound:.4g} and epsilon {solved.epsilon:.4g}, "
         f"privacy moves no coordinate of the society by more than {solved.error:.4g} with "
@@ -342,14 +343,14 @@ def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
     ):
         rows.add(name, promise, f"{unit} {bars.charge:.4g}", f"{bars.error_bar:.4g}", f"{bars.largest_error:.4g}")
     rows.print()
-    say(
+    say_wrapped(
         f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. "
         "Gaussian noise has the smaller error bar from "
         f"{compared.gaussian_better_from:,} {plural(compared.gaussian_better_from, 'release')} on; below that, the "
         "pure promise is also the more accurate one."
     )
     if compared.better == "gaussian" and compared.rho_each:
-        say(
+        say_wrapped(
             f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, "
             "then each time "
             f"crowdveil release BALLOTS --paradigm vlcp --rho {compared.rho_each} --ledger L --out FILE"
@@ -359,7 +360,7 @@ def _print_repeated(compared: RepeatedReleases, voters: int) -> None:
 
 def _warn_of_large_delta(delta: float, voters: int) -> None:
     if not delta < 1 / voters:
-        say(
+        say_wrapped(
             f"A delta of {delta:g} is too large for {voters:,} {plural(voters, 'voter')}: 1 / voters or more would "
             "allow one voter's records to be published whole."
         )

@@ -24,7 +24,7 @@ from crowdveil.cli.inputs import (
     watched_ballots,
 )
 from crowdveil.cli.release_parts import release_by_group, show_split
-from crowdveil.cli.terminal import AsJson, Table, bold, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, bold, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
@@ -358,16 +358,16 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
 
     def in_words() -> None:
         delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
-        say(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}{delta}.")
+        say_wrapped(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}{delta}.")
         for sentence in split_sentences(prepared.split, guarantee.paradigm.place):
-            say(sentence)
+            say_wrapped(sentence)
         if account is not None:
-            say(str(fits))
+            say_wrapped(str(fits))
             for overlap in fits.overlaps:
-                say(f"Spent before: {overlap}.")
+                say_wrapped(f"Spent before: {overlap}.")
             if fits.caution:
-                say(f"{_ANYBODY} Why: {fits.caution}.")
-        say(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
+                say_wrapped(f"{_ANYBODY} Why: {fits.caution}.")
+        say_wrapped(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
 
     show(data, as_json, in_words)
 
@@ -396,15 +396,15 @@ def _print_release(made: Release, path: Path | None) -> None:
     for feature, value, bar, known in sorted(rows, key=lambda row: -row[1]):
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
-    say(f"The error bars cover {made.bars_cover}.")
+    say_wrapped(f"The error bars cover {made.bars_cover}.")
     for sentence in [*made.remarks, *third_answer_sentences(made), *reliability_sentences(made)]:
-        say(sentence)
+        say_wrapped(sentence)
     say()
     for sentence in guarantee_sentences(made):
-        say(sentence)
+        say_wrapped(sentence)
     told = ("reports_made_by", "selected_by")  # in sentences above
     facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in told)
-    say(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
+    say_wrapped(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")
     say(f"\nWrote {path}. Next: crowdveil decide {path} DILEMMA, or crowdveil page {path}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdveil.cli.terminal import Table, say, show, tell
+from crowdveil.cli.terminal import Table, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
@@ -80,13 +80,19 @@ def _secret_groups(
 
 
 def _say_secret_dry_run(asked: GroupsPreview, account: Ledger | None) -> None:
-    say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}, once for all.")
+    say_wrapped(
+        f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}, once for all."
+    )
     if account is not None:
-        say(str(account.preview(asked.charge)))
-    say(f"Groups by {asked.grouping.question}: {', '.join(asked.grouping.labels)}. Who is in which stays secret.")
+        say_wrapped(str(account.preview(asked.charge)))
+    say_wrapped(
+        f"Groups by {asked.grouping.question}: {', '.join(asked.grouping.labels)}. Who is in which stays secret."
+    )
     if asked.what_is_left is not None:
-        say(f"As everybody's device hides the group, too, {asked.what_is_left}.")
-    say(f"Noise would move a preference of a group by up to {asked.expected_error_bar:.3f} (95 %), if all are equal.")
+        say_wrapped(f"As everybody's device hides the group, too, {asked.what_is_left}.")
+    say_wrapped(
+        f"Noise would move a preference of a group by up to {asked.expected_error_bar:.3f} (95 %), if all are equal."
+    )
 
 
 def _public_groups(
@@ -117,8 +123,8 @@ def _public_groups(
 
 def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
     listed = ", ".join(f"{label} ({voters:,} {plural(voters, 'voter')})" for label, voters in sizes.items())
-    say(f"Nothing was spent. Groups by {by}: {listed}.")
-    say(f"Each would be charged {request.epsilon} for its own people.")
+    say_wrapped(f"Nothing was spent. Groups by {by}: {listed}.")
+    say_wrapped(f"Each would be charged {request.epsilon} for its own people.")
 
 
 def _plain(made: GroupReleases, paths: Mapping[str, Path]) -> dict[str, object]:
@@ -146,14 +152,14 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
         interval = f"{one.low:+.3f} to {one.high:+.3f}"
         differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
     differences.print()
-    say("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
+    say_wrapped("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     if "groups_not_protected" in first.facts:
-        say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
+        say_wrapped(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
     else:
         sizes = ", ".join(f"{label} about {release.facts['group_voters']:,}" for label, release in releases.items())
-        say(f"Who belongs to which group is protected, too. Voters, by noisy counts: {sizes}.")
+        say_wrapped(f"Who belongs to which group is protected, too. Voters, by noisy counts: {sizes}.")
         if "what_is_left" in first.facts:
-            say(f"That leaves little: {first.facts['what_is_left']}.")
+            say_wrapped(f"That leaves little: {first.facts['what_is_left']}.")
     say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {' '.join(map(str, paths.values()))}")
 
 
@@ -166,12 +172,12 @@ def show_split(asked: JointPreview, account: Ledger | None, as_json: bool) -> No
 
     def in_words() -> None:
         parts = asked.preferences.guarantee.epsilon, asked.effects.guarantee.epsilon
-        say(f"Nothing was spent. Preferences would be charged epsilon {parts[0]}, effects {parts[1]}.")
+        say_wrapped(f"Nothing was spent. Preferences would be charged epsilon {parts[0]}, effects {parts[1]}.")
         if account is not None:
-            say(str(fits))
+            say_wrapped(str(fits))
         bar = asked.preferences.expected_error_bar
-        say("" if bar is None else f"Noise would move a preference by up to {bar:.3f} (95 %).")
+        say_wrapped("" if bar is None else f"Noise would move a preference by up to {bar:.3f} (95 %).")
         width = float(asked.effects.expected_half_widths.max())
-        say(f"An effect may be off by up to {width:.3f} (95 %), where the study draws the dilemmas.")
+        say_wrapped(f"An effect may be off by up to {width:.3f} (95 %), where the study draws the dilemmas.")
 
     show(data, as_json, in_words)

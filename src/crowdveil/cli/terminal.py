@@ -1,7 +1,7 @@
 """Output shared by all commands: results on stdout, messages and progress on stderr, one object with ``--json``.
 
-Tables are laid out for 80 columns whatever the width of the terminal, so that they look the same everywhere. Words are
-never broken. Words from a file cannot command the terminal: a release may come from anybody.
+Tables and sentences are laid out for 80 columns whatever the width of the terminal, so that they look the same
+everywhere. Words are never broken. Words from a file cannot command the terminal: a release may come from anybody.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ def printable(text: str) -> str:
 def say(text: str = "") -> None:
     """Print a line of the result."""
     _put(printable(text))
+
+
+def say_wrapped(text: str) -> None:
+    """Print sentences of the result, as wide as tables are."""
+    say("\n".join(_wrap(text, WIDTH)))
 
 
 def _put(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, say, show, tell
-from crowdveil.errors import CrowdveilError, plural
+from crowdveil.errors import CrowdveilError, missing_extra, plural
 
 if TYPE_CHECKING:
     from crowdveil.service.store.backup import Backup
@@ -180,9 +180,12 @@ def relay(
     relay breaks the promise, and no software can tell.
     """
     from crowdveil.files import check_writable
-    from crowdveil.relay.app import make_links, serve_relay, set_up_relay
     from crowdveil.service.settings import read_settings
 
+    try:
+        from crowdveil.relay.app import make_links, serve_relay, set_up_relay
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "server") from None
     if (links is None) != (out_path is None):
         raise CrowdveilError("links go into a file: give --links NUMBER and --out FILE together")
     if out_path is not None:

@@ -22,15 +22,17 @@ from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
 DIFFER = "pairs that differ in it"
+DRAWN = "drawn "
+"""The beginning of the words for effects that are read from the study's own dilemmas in place of records."""
+OF_SCENARIO = "pairs of the scenario "
+"""The beginning of the words for a factor that is read from one type of scenario; its label follows."""
 _PUBLIC_PAIRS = 50_000
 _SEED = 20_180_724
 
 
 def contrasts(study: Study, scenarios: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return for each factor, in words, the pairs that its effect is read from, given the known types of scenario."""
-    return tuple(
-        DIFFER if label is None else f"pairs of the scenario {label}" for label in _designated(study, scenarios)
-    )
+    return tuple(DIFFER if label is None else OF_SCENARIO + label for label in _designated(study, scenarios))
 
 
 def pair_signs(study: Study, dilemmas: ValueArray, scenarios: Categories | None = None) -> SmallIntArray:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.errors import CrowdveilError, Reason, Refusal, shown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
@@ -82,9 +82,16 @@ def _check_form(body: Any, terms: Terms) -> None:
         raise Refusal(Reason.WRONG_STUDY, f"the report is about another study than {study.name}: load it again")
     if body["mechanism"] != terms.mechanism:
         raise Refusal(Reason.WRONG_MECHANISM, f"this poll takes reports by {terms.mechanism}")
-    offered = sorted(epsilon.micro for epsilon in terms.epsilons)
-    if type(body["epsilon_micro"]) is not int or body["epsilon_micro"] not in offered:
-        raise Refusal(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {', '.join(map(str, offered))}")
+    offered = sorted(terms.epsilons)
+    given = body["epsilon_micro"]
+    if type(given) is not int or given not in [epsilon.micro for epsilon in offered]:
+        epsilons = " or ".join(map(str, offered))
+        millionths = " or ".join(str(epsilon.micro) for epsilon in offered)
+        raise Refusal(
+            Reason.WRONG_EPSILON,
+            f"the report's epsilon is none of this poll's: report with epsilon {epsilons}, which is an epsilon_micro "
+            f"(millionths) of {millionths}; got {shown(given)}",
+        )
     mechanism.wire.check(body, study)
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, SmallIntArray
 from crowdveil.effect_release import Effect, Effects, GroupEffects
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.effects import contrasts, public_pairs
+from crowdveil.estimation.effects import DRAWN, contrasts, public_pairs
 from crowdveil.privacy.uncertainty import ERROR_BAR, Uncertainty
 from crowdveil.releases import Release, check_release
 
@@ -48,7 +48,7 @@ def implied_effects(release: Release) -> Effects:
         high = min(estimate + reach, 1.0)
         known = (low, high) != (-1.0, 1.0)
         error = reach / _NORMAL if known else None
-        words = f"drawn {contrast}"
+        words = DRAWN + contrast
         found.append(
             Effect(factor.name, words, estimate if known else 0.0, error, low, high, float(shown.sum()), known)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sqlite3
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -334,7 +335,11 @@ def test_a_budget_is_a_number(tmp_path: Path, budget: Any) -> None:
 
 def test_a_ledger_shows_itself_in_a_few_lines(ledger: Ledger) -> None:
     post(ledger, CATS, 300_000, Unit.VOTER, 5, "first")
-    assert repr(ledger) == f"<ledger of epsilons in {ledger.path}>"
+    assert repr(ledger) == f"<ledger {ledger.path.name}: budget 1, spent 0.3>"
     assert repr(ledger.statement()) == (
         "<statement: nobody may lose more than epsilon 1\n  <crowd 1, 1 voter: 0.3 of 1 spent>>"
     )
+    weekly = Ledger.create(ledger.path.with_name("weekly"), 1, 1e-6)
+    assert re.fullmatch(r"<ledger weekly: budget rho 0\.\d+, spent rho 0, delta 1e-06>", repr(weekly))
+    weekly.path.unlink()
+    assert repr(weekly) == "<ledger weekly: it cannot be read>"

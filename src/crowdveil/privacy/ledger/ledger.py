@@ -227,8 +227,13 @@ class Ledger:
         return Statement(self.id, created_at, budget, raised, accounts, self.delta)
 
     def __repr__(self) -> str:
-        kind = "of epsilons" if self.delta is None else f"of rhos at delta {self.delta:g}"
-        return f"<ledger {kind} in {self.path}>"
+        try:
+            statement = self.statement()
+        except CrowdveilError:  # the file is gone or damaged
+            return f"<ledger {self.path.name}: it cannot be read>"
+        spent = max((account.spent for account in statement.accounts), default=Amount(0))
+        rho, delta = ("", "") if self.delta is None else ("rho ", f", delta {self.delta:g}")
+        return f"<ledger {self.path.name}: budget {rho}{statement.budget}, spent {rho}{spent}{delta}>"
 
     def _cost(self, charge: Charge) -> Amount:
         """Return the cost of a release in the ledger's measure: epsilon, or epsilon^2 / 2 rounded up, or its rho."""

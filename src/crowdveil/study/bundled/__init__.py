@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from functools import cache
@@ -27,8 +28,10 @@ def load_study(reference: str | PathLike[str]) -> Study:
     if reference in BUNDLED:
         return _bundled(reference)
     if not path.is_file():
+        close = difflib.get_close_matches(reference, BUNDLED, n=1)
+        hint = f"did you mean {close[0]}? There are" if close else "give one of"
         raise CrowdveilError(
-            f"there is no study {reference!r}: give one of {', '.join(BUNDLED)}, "
+            f"there is no study {reference!r}: {hint} {', '.join(BUNDLED)}, "
             "synthetic-D for D features, or the path of a study file (TOML)"
         )
     return Study.from_dict(read_toml(path, "study file", "write a name, [drawing] and [[features]] into it"))
