@@ -44,3 +44,24 @@ def test_what_a_benchmark_imports_exists(path):
     """No test runs the benchmarks: a name that was moved would be missed only when somebody asks how fast it is."""
     for module, name in imported_names(path):
         assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), f"{module}.{name}"
+
+
+def notes(path):
+    """The docstrings of a module and the notes under its attributes, or the comments of a script or a style sheet."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return re.findall(r"^\s*(?:/\*\*?\s*(?:\n \*\s*)?|// )(\S.*)", text, re.M)
+    written = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr))
+    return [node.value for node in written if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".js", ".css")]
+    assert len(sources) > 300
+    found = [
+        f"{path.relative_to(ROOT)}: {note:.60}"
+        for path in sources
+        for note in notes(path)
+        if re.match(r"\s*(What|Say|That|Tell)\b", note)
+    ]
+    assert found == []

@@ -97,7 +97,7 @@ class _WordedServer(MCPServer):
 
 
 def _misfit(tool: str, given: dict[str, Any], error: ValidationError) -> str:
-    """Tell which arguments of a tool are missing or do not fit, and what to give."""
+    """Return which arguments of a tool are missing or do not fit, and what to give."""
     found = [(str(one["loc"][0]), one) for one in error.errors(include_url=False)]
     missing = [name for name, one in found if one["type"] == "missing"]
     wrong = [f"{name} is {shown(one['input'])}: {one['msg']}" for name, one in found if name not in missing]

@@ -415,12 +415,12 @@ class Release(Publication):
 
     @property
     def measured_sentence(self) -> str | None:
-        """What was measured, in words; None where there was no choice."""
+        """A sentence about what was measured; None where there was no choice."""
         return None if self.measured is None else _MEASURED[self.measured]
 
     @property
     def no_leaning_sentence(self) -> str | None:
-        """That nothing can be told from zero, in words; None where something can."""
+        """A sentence for a release in which nothing can be told from zero; None where something can."""
         ends = np.concatenate([self.factor_intervals, self.intervals])
         if ((ends[:, 0] > 0) | (ends[:, 1] < 0)).any():
             return None
@@ -428,7 +428,7 @@ class Release(Publication):
 
     @property
     def remarks(self) -> list[str]:
-        """What to know before reading the numbers: what was measured, and where nothing can be told from zero."""
+        """Sentences to read before the numbers: what was measured, and where nothing can be told from zero."""
         return [said for said in (self.measured_sentence, self.no_leaning_sentence) if said is not None]
 
     @property

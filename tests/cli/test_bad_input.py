@@ -238,7 +238,7 @@ def test_dilemmas_that_are_none(folder):
     refused(crowdveil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
     refused(crowdveil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")
     refused(crowdveil("decide", made, '[{"features": {"x1": "many"}}, {"features": {}}]'), "number")
-    refused(crowdveil("decide", made, '{"question": "?"}'), "alternative 1 of the dilemma must look like")
+    refused(crowdveil("decide", made, '{"question": "?"}'), "the dilemma is one alternative")
     refused(crowdveil("decide", made, '{"alternatives": 5}'), "list of alternatives")
     plain, named = '[{"x1": 1}, {}]', '{"alternatives": [{"features": {"x1": 1}}, {"features": {}}]}'
     assert answer("decide", made, plain) == answer("decide", made, named)

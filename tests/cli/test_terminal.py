@@ -14,7 +14,7 @@ from tests.program import crowdveil, refused
 from typer.main import get_command
 
 from crowdveil.cli import app as program
-from crowdveil.cli.terminal import WIDTH, Table, bold, printable, say, tell
+from crowdveil.cli.terminal import WIDTH, Table, bold, printable, say, say_wrapped, tell
 
 LONG = "a sentence that is much longer than its column may be, so that it has to be wrapped at its spaces"
 
@@ -68,7 +68,7 @@ def test_the_demo_fits_80_columns(tmp_path, monkeypatch):
     assert [row.split()[0] for row in rows] == ["paradigm", "VLCP", "RLCP", "VLDP", "RLDP", "none"]
     assert max(map(len, rows)) <= WIDTH
     for row in rows[1:5]:  # no certainty is stated where it would be below one half: 0 % would read as "surely not"
-        sure = re.search(r"% +(-|> 99\.9%|(\d+\.\d)%) ", row)
+        sure = re.search(r"[%–] +(–|> 99\.9%|(\d+\.\d)%) ", row)
         assert sure, row
         assert sure[2] is None or float(sure[2]) >= 50
     assert (tmp_path / "demo" / "page.html").exists()
@@ -153,3 +153,10 @@ def test_a_terminal_that_does_not_know_every_character_gets_its_number(tmp_path,
     assert shown.stdout.splitlines()[0] == "漢 “±”".encode(known, errors="backslashreplace")
     told = subprocess.run([*words, "--json"], env=settings, capture_output=True, check=True)
     assert json.loads(told.stdout.decode(encoding))["title"] == "漢 “±”"
+
+
+def test_sentences_are_as_wide_as_tables(capsys):
+    say_wrapped(LONG * 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert WIDTH - 15 < max(map(len, lines)) <= WIDTH
+    assert " ".join(lines) == LONG * 3

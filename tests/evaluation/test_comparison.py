@@ -241,7 +241,7 @@ def test_results_do_not_depend_on_the_number_of_workers(small):
         small.request.population, small.request.paradigms, small.request.epsilons, 3, 0, workers=2
     )
     found = compare(request, unwatched)
-    asked = {contender.entry for contender in small.shown} | {SOCIETY, POOLED}
+    asked = {compared.entry for compared in small.shown} | {SOCIETY, POOLED}
     assert found.measured.keys() == asked
     for entry, measured in found.measured.items():
         assert measured.quality.tolist() == small.measured[entry].quality.tolist()

@@ -458,7 +458,7 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
 
 
 @dataclass(frozen=True)
-class Census:
+class CrowdCounts:
     """The counts of a crowd, and a fingerprint of exactly its records."""
 
     voters: int
@@ -466,7 +466,7 @@ class Census:
     fewest_records: int
     most_records: int
     most_answers: int
-    """Most answers of one voter: her records, and her second answer to a repeated dilemma."""
+    """Most answers of one voter: the records, and a second answer to a repeated dilemma."""
     fingerprint: str
     """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
     digests: bytes | None = field(default=None, repr=False)
@@ -475,7 +475,7 @@ class Census:
     """How the voters were selected (``Ballots.filter``)."""
 
 
-def census(source: BallotSource) -> Census:
+def census(source: BallotSource) -> CrowdCounts:
     """Read the crowd once and count it."""
     counts, records = hashlib.sha256(), hashlib.sha256()
     each: list[IntArray] = []
@@ -494,7 +494,7 @@ def census(source: BallotSource) -> Census:
     voters, total, fewest, most = np.array(each).T
     name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
     fingerprint = hashlib.sha256(name.encode()).hexdigest()
-    return Census(
+    return CrowdCounts(
         int(voters.sum()),
         int(total.sum()),
         int(fewest.min()),

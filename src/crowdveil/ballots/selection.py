@@ -26,7 +26,7 @@ Mask = Callable[[Ballots, int], BoolArray]
 
 
 @dataclass(frozen=True)
-class PartFile:
+class WrittenBallots:
     """A ballot file that was written, and its number of voters."""
 
     path: Path
@@ -34,7 +34,7 @@ class PartFile:
     selection: str | None
 
 
-def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> PartFile:
+def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> WrittenBallots:
     """Keep the voters with these names."""
     held = [array for shard in source.shards for array in shard.names()]
     if any(array is None for array in held):
@@ -53,7 +53,7 @@ def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: s
     )
 
 
-def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], out: str | Path) -> PartFile:
+def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], out: str | Path) -> WrittenBallots:
     """Keep the voters who gave one of these answers to a question about themselves."""
     known = levels_of(source, question)
     for level in levels:
@@ -68,7 +68,7 @@ def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], ou
     )
 
 
-def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[PartFile]:
+def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[WrittenBallots]:
     """Write a ballot file for each level of a question, except for levels that nobody has."""
     known = levels_of(source, question)
     folder = Path(folder)
@@ -86,7 +86,7 @@ def split_by_group(source: BallotFile, question: str, folder: str | Path) -> lis
 
 def split_at_random(
     source: BallotFile, share: float, seed: int, out: str | Path, rest: str | Path
-) -> tuple[PartFile, PartFile]:
+) -> tuple[WrittenBallots, WrittenBallots]:
     """Write a random part of the voters, and the others, exactly as ``Ballots.split`` does."""
     if not 0 < share < 1:
         raise CrowdveilError(f"a share is a number between 0 and 1, got {share}")
@@ -101,7 +101,7 @@ def split_at_random(
     )
 
 
-def merge(paths: Sequence[str | Path], out: str | Path) -> PartFile:
+def merge(paths: Sequence[str | Path], out: str | Path) -> WrittenBallots:
     """Merge several crowds of one study; a voter who is in two of them is refused."""
     files = [open_ballots(path) for path in paths]
     if len(files) < 2:
@@ -127,7 +127,9 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> PartFile:
     selection = " and ".join(one for one in selections if one is not None) or None
     batches = (replace(batch, selection=selection) for file in files for batch in file.batches())
     origin = {"merged": [file.path.name for file in files]}
-    return PartFile(Path(out), write_ballots(_other_than(files, Path(out)), first.study, batches, origin), selection)
+    return WrittenBallots(
+        Path(out), write_ballots(_other_than(files, Path(out)), first.study, batches, origin), selection
+    )
 
 
 def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
     return about[question]
 
 
-def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> PartFile:
+def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> WrittenBallots:
     """Write the voters whom the mask keeps, batch by batch."""
     before = source.header.selection
     label = before if selection is None else selection if before is None else f"{before}, {selection}"
@@ -155,7 +157,7 @@ def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> 
     if first is None:
         raise CrowdveilError(f"nobody is left of {source.path}: nothing was written")
     origin = {"part_of": source.path.name, "origin": dict(source.origin)}
-    return PartFile(out, write_ballots(out, source.study, chain([first], rest), origin), label)
+    return WrittenBallots(out, write_ballots(out, source.study, chain([first], rest), origin), label)
 
 
 def _other_than(sources: Sequence[BallotFile], out: Path) -> Path:

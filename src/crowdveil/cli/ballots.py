@@ -14,7 +14,7 @@ from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
-    from crowdveil.ballots.selection import PartFile
+    from crowdveil.ballots.selection import WrittenBallots
     from crowdveil.sources.import_report import ImportReport
 
 
@@ -275,7 +275,7 @@ def _levels(given: Sequence[str]) -> tuple[str, list[str]]:
     return questions.pop(), [level for _, _, level in parts]
 
 
-def _show(parts: Sequence[PartFile], as_json: bool) -> None:
+def _show(parts: Sequence[WrittenBallots], as_json: bool) -> None:
     data = [{"ballots": str(one.path), "voters": one.voters, "selection": one.selection} for one in parts]
 
     def in_words() -> None:

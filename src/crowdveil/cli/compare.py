@@ -177,12 +177,12 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
     base = made.request.population.baselines[0].mechanism
     title = f"\n{paradigm.name}: {paradigm_title(paradigm)}"
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
-    for contender in made.shown:
-        entry = contender.entry
-        if contender.paradigm is paradigm and contender.relayed is None:
+    for compared in made.shown:
+        entry = compared.entry
+        if compared.paradigm is paradigm and compared.relayed is None:
             votes = "equal votes" if entry.equal_votes else "weighted votes"
             rows.add(
-                entry.mechanism + (" *" if contender.recommended else ""),
+                entry.mechanism + (" *" if compared.recommended else ""),
                 votes if entry.epsilon is None else str(entry.epsilon),
                 f"{made.quality(entry).estimate:.3f}",
                 str(made.ratio(entry)),
@@ -196,10 +196,10 @@ def _relayed(made: Comparison) -> Table:
     base = made.request.population.baselines[0].mechanism
     title = "\nvldp through a relay: voters protected, nobody trusted, if host and relay keep apart what they know"
     rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
-    for contender in made.shown:
-        if contender.relayed is not None:
-            promise = contender.relayed
-            entry = contender.entry
+    for compared in made.shown:
+        if compared.relayed is not None:
+            promise = compared.relayed
+            entry = compared.entry
             rows.add(
                 entry.mechanism,
                 f"{promise.epsilon:.3f}, delta {promise.delta:g}",
@@ -221,7 +221,7 @@ def _calibration(made: Comparison) -> Table:
         "covered",
         numbers=5,
     )
-    private = dict.fromkeys(contender.entry for contender in made.shown)
+    private = dict.fromkeys(compared.entry for compared in made.shown)
     for entry in (*made.request.population.baselines, *private):
         votes = "equal votes" if entry.equal_votes else "weighted votes"
         level = "no privacy" if entry not in private else votes if entry.epsilon is None else str(entry.epsilon)

@@ -1,4 +1,4 @@
-"""What all commands share: help in panels and everyday words, and no file is written over one that is given."""
+"""The base of all commands: help in panels and everyday words, and no file is written over one that is given."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Observations:
-    """What was observed of ballots, and its precision."""
+    """The observed means of ballots, and their precision."""
 
     ballots: ClippedBallots | CorrectedBallots
     observed: FloatArray

@@ -110,7 +110,7 @@ def _together(one: float, other: float, correlation: float) -> float:
 
 
 def told_apart(p_values: Sequence[float], rate: float = 1 - CONFIDENCE) -> list[bool]:
-    """Tell which of several differences are there, by the procedure of Benjamini and Hochberg (1995).
+    """Decide which of several differences are there, by the procedure of Benjamini and Hochberg (1995).
 
     Of those that are called differences, at most this share is none, on average; where there is no difference at all,
     any is called one with at most this probability.

@@ -78,7 +78,7 @@ def fit_unbounded(differences: NDArray[Any], offsets: IntArray) -> UnboundedFit:
 
 
 def separable_by_program(records: FloatArray) -> bool:
-    """Tell whether a direction u has V u >= 0 and V u != 0, by a linear program.
+    """Find out whether a direction u has V u >= 0 and V u != 0, by a linear program.
 
     It maximises sum s subject to V u >= s and 0 <= s <= 1. Directions can be lengthened, so the maximum is either
     0 or at least 1, and no tolerance has to be chosen. (Records are first scaled to a largest entry of 1.)
@@ -98,7 +98,7 @@ def separable_by_program(records: FloatArray) -> bool:
 
 
 def _separable(records: FloatArray, basis: FloatArray) -> bool:
-    """Tell whether the records, none of them zero, can be separated; `basis` spans their column space."""
+    """Find out whether the records, none of them zero, can be separated; `basis` spans their column space."""
     x, converged = _newton(basis, _slow, stop=lambda t: bool(t.min() > 0.0 or t.max() > _FAR))
     t = basis @ x
     if t.min() > 1e-12 * np.linalg.norm(x):

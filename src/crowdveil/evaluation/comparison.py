@@ -48,8 +48,8 @@ _FEWEST_CROWDS = 8
 
 
 @dataclass(frozen=True)
-class Contender:
-    """An entry that competes in a paradigm."""
+class ComparedMechanism:
+    """A mechanism with its settings, as it is compared within a paradigm."""
 
     paradigm: Paradigm
     entry: ComparisonEntry
@@ -59,43 +59,43 @@ class Contender:
     """The promise through a relay, with all voters in one batch; the entry then has the local epsilon."""
 
 
-def contenders(
+def compared_mechanisms(
     paradigms: Iterable[Paradigm], study: Study, levels: Sequence[Epsilons], everything: bool
-) -> list[Contender]:
-    """List the contenders at each level: the paper's and the recommended mechanism, or all that serve the paradigm.
+) -> list[ComparedMechanism]:
+    """List what is compared at each level: the paper's and the recommended one, or all that serve a paradigm.
 
     A level contains everybody's epsilon, the same for all.
     """
     return [
-        Contender(paradigm, ComparisonEntry(name, everybody.common), name == papers, name == best)
+        ComparedMechanism(paradigm, ComparisonEntry(name, everybody.common), name == papers, name == best)
         for paradigm in paradigms
         for everybody in levels
         for name, papers, best in _serving(paradigm, study, everybody, everything)
     ]
 
 
-def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -> list[Contender]:
-    """List the contenders through a relay, at the largest local epsilon that keeps each epsilon for one batch of all.
+def relayed_mechanisms(study: Study, voters: int, epsilons: Iterable[Epsilon]) -> list[ComparedMechanism]:
+    """List what is compared through a relay, at the largest local epsilon that keeps each epsilon for one batch of all.
 
-    An epsilon that is too small for so few voters has no contender.
+    An epsilon that is too small for so few voters has none.
     """
     promises = (largest_promise(study, voters, e.value, DEFAULT_DELTA, DEFAULT_HONEST) for e in epsilons)
     return [
-        Contender(find_paradigm("vldp"), ComparisonEntry(RELAYED, promise.local), False, False, promise)
+        ComparedMechanism(find_paradigm("vldp"), ComparisonEntry(RELAYED, promise.local), False, False, promise)
         for promise in promises
         if promise is not None
     ]
 
 
-def personal_contenders(
+def personal_mechanisms(
     paradigms: Iterable[Paradigm], study: Study, epsilons: Epsilons, everything: bool
-) -> list[Contender]:
-    """List the contenders with personal epsilons, each twice: with equal votes, and with votes weighted by their noise.
+) -> list[ComparedMechanism]:
+    """List what is compared with personal epsilons, twice: with equal votes, and with votes weighted by their noise.
 
     ``epsilons`` is an example of everybody's epsilons, for which mechanisms are recommended.
     """
     return [
-        Contender(paradigm, ComparisonEntry(name, None, equal_votes), name == papers, name == best)
+        ComparedMechanism(paradigm, ComparisonEntry(name, None, equal_votes), name == papers, name == best)
         for paradigm in paradigms
         for name, papers, best in _serving(paradigm, study, epsilons, everything)
         for equal_votes in (True, False)
@@ -161,7 +161,7 @@ class Comparison:
     """The results of a comparison."""
 
     request: ComparisonRequest
-    contenders: tuple[Contender, ...]
+    mechanisms: tuple[ComparedMechanism, ...]
     measured: Mapping[ComparisonEntry, EntryResult]
     voters_needed: tuple[VotersNeeded, ...]
 
@@ -188,14 +188,14 @@ class Comparison:
         return {name: None if np.isnan(value) else value for name, value in found.items()}
 
     @property
-    def shown(self) -> list[Contender]:
-        """The contenders at the requested epsilons; the others are points of curves."""
-        return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.request.asked]
+    def shown(self) -> list[ComparedMechanism]:
+        """The compared mechanisms at the requested epsilons; the others are points of curves."""
+        return [c for c in self.mechanisms if c.relayed is not None or c.entry.epsilon in self.request.asked]
 
     def curves(self, paradigm: Paradigm) -> dict[str, list[ComparisonEntry]]:
         """Return the entries of a paradigm by increasing epsilon: the paper's, the recommended and all others."""
         own = sorted(
-            (c for c in self.contenders if c.paradigm is paradigm and c.entry.epsilon is not None and not c.relayed),
+            (c for c in self.mechanisms if c.paradigm is paradigm and c.entry.epsilon is not None and not c.relayed),
             key=lambda c: c.entry.value,
         )
         named = {name: [c.entry for c in own if c.entry.mechanism == name] for name in _names(own)}
@@ -237,7 +237,7 @@ class Comparison:
                 **self._interval(base),
                 other.mechanism: self._interval(other),
             },
-            "rows": [self._row(contender) for contender in self.shown],
+            "rows": [self._row(compared) for compared in self.shown],
             **({"epsilon_needed": self.epsilon_needed()} if self.request.whole_curves else {}),
             **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.request.count_voters else {}),
         }
@@ -255,16 +255,16 @@ class Comparison:
             **self.calibration(entry),
         }
 
-    def _row(self, contender: Contender) -> dict[str, Any]:
-        entry = contender.entry
-        share = self.ratio(contender.entry)
+    def _row(self, compared: ComparedMechanism) -> dict[str, Any]:
+        entry = compared.entry
+        share = self.ratio(compared.entry)
         return {
-            "paradigm": contender.paradigm.name,
+            "paradigm": compared.paradigm.name,
             "mechanism": entry.mechanism,
-            "recommended": contender.recommended,
-            "paper": contender.paper,
+            "recommended": compared.recommended,
+            "paper": compared.paper,
             "epsilon": None if entry.epsilon is None else entry.epsilon.value,
-            "relayed": None if contender.relayed is None else contender.relayed.as_dict(),
+            "relayed": None if compared.relayed is None else compared.relayed.as_dict(),
             **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.epsilon is None else {}),
             self.request.population.quality: self.quality(entry).estimate,
             "ratio": share.estimate,
@@ -276,17 +276,17 @@ class Comparison:
 
 
 def compare(request: ComparisonRequest, watch: RunProgress) -> Comparison:
-    """Measure every contender on the same crowds."""
+    """Measure every mechanism on the same crowds."""
     study = request.population.study
     voters = request.population.voters
     if request.epsilons:
         levels = dict.fromkeys((*request.epsilons, *(CURVE if request.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
-        competing = contenders(request.paradigms, study, everybody, request.everything)
-        competing += relayed_contenders(study, voters, request.epsilons) if request.relay else []
+        competing = compared_mechanisms(request.paradigms, study, everybody, request.everything)
+        competing += relayed_mechanisms(study, voters, request.epsilons) if request.relay else []
     else:
         example = Groups().draw(voters, generator("compare, personal epsilons"))
-        competing = personal_contenders(request.paradigms, study, example, request.everything)
+        competing = personal_mechanisms(request.paradigms, study, example, request.everything)
     thorough = {c.entry for c in competing if c.relayed is not None or c.entry.epsilon in request.asked}
     tasks = [ComparisonTask(entry, entry in thorough) for entry in dict.fromkeys(c.entry for c in competing)]
     runs = runs_of(request.population, request.number, request.seed, tasks)
@@ -306,8 +306,8 @@ def compare(request: ComparisonRequest, watch: RunProgress) -> Comparison:
     return Comparison(request, tuple(competing), measured, tuple(found))
 
 
-def _names(competing: Sequence[Contender]) -> list[str]:
-    return list(dict.fromkeys(contender.entry.mechanism for contender in competing))
+def _names(competing: Sequence[ComparedMechanism]) -> list[str]:
+    return list(dict.fromkeys(compared.entry.mechanism for compared in competing))
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ def voters_needed(
         levels = [Epsilons.same(epsilon, size) for epsilon in epsilons]
         competing = {
             (c.paradigm.name, choice, c.entry.epsilon): c.entry
-            for c in contenders(paradigms, population.study, levels, everything=False)
+            for c in compared_mechanisms(paradigms, population.study, levels, everything=False)
             for choice, is_it in (("paper", c.paper), ("recommended", c.recommended))
             if is_it
         }

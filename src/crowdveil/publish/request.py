@@ -15,7 +15,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.ballots.ballots import (
     Ballots,
     BallotSource,
-    Census,
+    CrowdCounts,
     census,
     check_one_record_each,
     check_source,
@@ -143,7 +143,7 @@ class Preview:
     mechanism: str
     guarantee: Guarantee
     epsilons: Epsilons
-    dataset: Census
+    dataset: CrowdCounts
     public_selection: str | None = None
 
     @property
@@ -256,7 +256,7 @@ def _along(request: Request, settings: MechanismSettings, name: str, epsilon: Ep
     return replace(settings.study, along=along)
 
 
-def checked_dataset(source: BallotSource, request: Request) -> Census:
+def checked_dataset(source: BallotSource, request: Request) -> CrowdCounts:
     """Count a crowd, and refuse one about which the request could promise nothing."""
     check_source(source)
     dataset = census(source)
@@ -271,7 +271,7 @@ def checked_dataset(source: BallotSource, request: Request) -> Census:
     return dataset
 
 
-def check_selection(dataset: Census, public_selection: str | None) -> None:
+def check_selection(dataset: CrowdCounts, public_selection: str | None) -> None:
     """Refuse a crowd whose membership may reveal what is to be protected, unless it is declared public."""
     selection = dataset.selection
     if selection is not None and selection != public_selection:

@@ -56,7 +56,7 @@ _SETTINGS = (
 )
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 ALONG = ("factors", "features")
-"""What releases measure: the factors, or every direction in which features differ, those of the factors first."""
+"""Names of what releases measure: the factors, or every direction in which features differ, factors first."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Study:
     repeat: bool = False
     """Whether one dilemma of a ballot is asked again, mirrored, to measure how reliably people answer."""
     along: str | None = None
-    """What releases measure, one of ``ALONG``; None if each mechanism chooses, by public numbers."""
+    """The name of what releases measure, one of ``ALONG``; None if each mechanism chooses, by public numbers."""
 
     def __post_init__(self) -> None:
         check_fields(self)

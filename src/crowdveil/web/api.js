@@ -49,7 +49,7 @@ export const getWords = (poll, language) =>
 export const getSession = (poll) => ask(`polls/${encodeURIComponent(poll)}/session`);
 
 /**
- * Tell that somebody has come to a step: its name, and nothing else. Whether it arrives is nobody's concern.
+ * Report that somebody has come to a step: its name, and nothing else. Whether it arrives is nobody's concern.
  * @param {string} poll
  * @param {import("./journey.js").ToldStep} step
  */
@@ -75,7 +75,7 @@ export function put(poll, kind, token, body) {
 }
 
 /**
- * What has become of a personal link.
+ * The state of a personal link.
  * @param {string} poll
  * @param {string} token
  * @returns {Promise<{status: "unused" | "stored"}>}

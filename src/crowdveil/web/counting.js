@@ -1,5 +1,5 @@
 /**
- * What a voter did, by counting: in how many dilemmas that differ in a factor the outcome at its positive pole was
+ * The voter's choices, counted: in how many dilemmas that differ in a factor the outcome at its positive pole was
  * chosen, and who was spared how often. It is computed on the device, for the voter alone, and never sent.
  */
 

@@ -1,4 +1,4 @@
-/** What every visit asks for first: the poll, and what it says in the language that the visitor most likely reads. */
+/** The first requests of every visit: the poll, and what it says in the language that the visitor most likely reads. */
 
 import { languageFile, LANGUAGES, pickLanguage } from "./language.js";
 import { apiAddress, askEarly, anonymously } from "./requests.js";

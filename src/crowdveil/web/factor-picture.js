@@ -20,7 +20,7 @@ export function factorPicture(rows, language, direction) {
   );
 }
 
-/** What the marks mean. @param {Row[]} rows @param {Language} language */
+/** The meaning of the marks. @param {Row[]} rows @param {Language} language */
 export function factorLegend(rows, language) {
   const [own, crowd] = [rows.some((row) => row.own), rows.some((row) => row.crowd)];
   return h(
@@ -33,7 +33,7 @@ export function factorLegend(rows, language) {
 }
 
 /**
- * What a row says in words, a sentence for the voter and one for the crowd. Each names the pole that was chosen more.
+ * A row in words, a sentence for the voter and one for the crowd. Each names the pole that was chosen more.
  * @param {Row} row
  * @param {Language} language
  * @returns {string[]}

@@ -141,7 +141,7 @@ export function reachable(poll, state, { step, place }) {
 }
 
 /**
- * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again
+ * The rest of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again
  * as it is. Anything else is kept only if it still fits the poll; under another promise, nothing is.
  * @param {Poll} poll
  * @param {string} promise
@@ -170,7 +170,7 @@ export function changed(state, change) {
 }
 
 /**
- * What was answered: the dilemmas, a choice for each, and the second answer to one of them, if one was asked twice.
+ * The answers: the dilemmas, a choice for each, and the second answer to one of them, if one was asked twice.
  * @param {State} state
  * @returns {{dilemmas: State["dilemmas"], choices: Choice[], repeat: Repeat | null}}
  */

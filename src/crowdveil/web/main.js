@@ -127,7 +127,7 @@ function header(page, tag) {
   document.getElementById("foot")?.replaceChildren(h("p", { class: "note" }, language.say("foot")));
 }
 
-/** Say that the poll could not be opened, if possible in the voter's language. @param {unknown} problem */
+/** Show that the poll could not be opened, if possible in the voter's language. @param {unknown} problem */
 async function apologise(problem) {
   const tag = likely();
   const language = await Language.load(tag).catch(() => null);

@@ -18,11 +18,11 @@ const ANSWERING = ["dilemmas", "about", "review"];
 
 export class Page {
   /**
-   * What the voter did, counted: in memory only, and gone with the page.
+   * The voter's choices, counted: in memory only, and gone with the page.
    * @type {import("./counting.js").Result | null}
    */
   result = null;
-  /** What is said in place of all steps, for a poll that takes no answers. @type {string | null} */
+  /** The text in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
   /** @type {Promise<void> | null} */
   #delivery = null;
@@ -53,8 +53,8 @@ export class Page {
   }
 
   /**
-   * What this device has sent under another promise, or in another poll of this study. The same choices with fresh
-   * noise would spend epsilon again: nothing more is ever made.
+   * The report that this device has sent under another promise, or in another poll of this study. The same choices
+   * with fresh noise would spend epsilon again: nothing more is ever made.
    * @returns {import("./store.js").Submission | null}
    */
   get earlier() {
@@ -306,7 +306,7 @@ export class Page {
     if (this.update(journey.withdrawn(this.state))) this.show();
   }
 
-  /** Say what went wrong, with a way to try again. @param {unknown} refusal @param {() => void} again */
+  /** Show what went wrong, with a way to try again. @param {unknown} refusal @param {() => void} again */
   problem(refusal, again = () => this.show()) {
     const retry = h("button", { class: "primary", type: "button", onclick: again }, this.language.say("try_again"));
     const heading = h("h1", { tabindex: "-1" }, this.language.say("problem_title"));

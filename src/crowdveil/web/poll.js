@@ -206,7 +206,8 @@ export function promiseOf(poll) {
 }
 
 /**
- * What tells whether a device has taken part in this study before: not the poll's name, nor the study's display texts.
+ * The key by which a device knows whether it has taken part in this study before. Neither the poll's name nor the
+ * study's display texts count.
  * @param {Study} study
  */
 export function participationKey({ name, features }) {
@@ -227,7 +228,7 @@ function demand(condition, complaint) {
   if (!condition) throw new RangeError(complaint);
 }
 
-/** What is not known could be a mark. @param {object} given @param {string[]} known @param {string} name */
+/** Refuse what is not known: it could be a mark. @param {object} given @param {string[]} known @param {string} name */
 function onlyFields(given, known, name) {
   const unknown = Object.keys(given).find((field) => !known.includes(field));
   demand(unknown === undefined, `${name} has no field ${unknown}`);

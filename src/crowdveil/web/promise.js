@@ -1,4 +1,4 @@
-/** What an epsilon means, in numbers that a person can picture. */
+/** The meaning of an epsilon, in numbers that a person can picture. */
 
 import { answersOf } from "./mechanisms/study.js";
 import { TERMS } from "./mechanisms/terms.js";

@@ -20,7 +20,7 @@ export function guesses(right) {
   return svg("svg", { class: "guesses", viewBox: "0 0 320 86", "aria-hidden": "true", focusable: "false" }, dots);
 }
 
-/** What the dots mean. @param {number} right @param {import("./language.js").Language["say"]} say */
+/** The meaning of the dots. @param {number} right @param {import("./language.js").Language["say"]} say */
 export function guessLegend(right, say) {
   return h(
     "ul",

@@ -1,5 +1,5 @@
 /**
- * What this browser remembers, so that a reload loses nothing and never makes a second report.
+ * The memory of this browser, so that a reload loses nothing and never makes a second report.
  *
  * A browser may refuse (private mode, full disk). Then the page works all the same, until it is closed.
  */

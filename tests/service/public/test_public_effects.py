@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from crowdveil.effect_release import Effect, Effects, GroupDifference, GroupEffects, effects_from_dict
-from crowdveil.service.public.result import GroupTrack, _respect, _verdict, read_effects
+from crowdveil.service.public.result import GroupTrack, _leaning, _verdict, read_effects
 from crowdveil.service.public.words import words_of
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
@@ -33,7 +33,7 @@ def test_the_page_shows_the_newest_of_everybody_and_of_each_question(site):
 def test_a_place_is_the_share_of_choices_in_every_language(site, language):
     shown = read_effects(stored(site, "age"), site.store.polls.known("preferred"), words_of(language))
     made = stored(site, "age").read().effects
-    at = sorted(one.respect.at for row in shown.factors for one in row.tracks)
+    at = sorted(one.leaning.at for row in shown.factors for one in row.tracks)
     expected = sorted((1 + e.estimate) / 2 if e.known else 0.5 for g in made.groups for e in g.effects)
     assert at == pytest.approx(expected)
     assert all(row.verdict for row in shown.factors)
@@ -79,7 +79,7 @@ def test_groups_that_differ_agree_or_cannot_be_told_are_said_so():
 
     def verdict(first, second, told):
         made = effects(first, second, told)
-        tracks = [GroupTrack(g.label, _respect(g.effects[0], "t", "few", "many", words)) for g in made.groups]
+        tracks = [GroupTrack(g.label, _leaning(g.effects[0], "t", "few", "many", words)) for g in made.groups]
         return _verdict(made, factor, tracks, words)
 
     assert verdict(0.7, 0.3, told=True) == ("The groups differ: a and b by 20 in 100.", True)

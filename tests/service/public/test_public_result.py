@@ -28,10 +28,10 @@ def normal(t):
     return (1 + math.erf(t / math.sqrt(2))) / 2
 
 
-def test_a_respect_is_told_by_the_share_that_a_decision_between_its_poles_states(site):
+def test_a_leaning_is_told_by_the_share_that_a_decision_between_its_poles_states(site):
     release = current(site, "preferred")
     result = read_result(release, words_of("en"))
-    by_title = {respect.title: respect for respect in result.respects}
+    by_title = {leaning.title: leaning for leaning in result.leanings}
     names = release.study.feature_names
     for factor, step in zip(release.study.factors, release.study.pole_steps, strict=True):
         more = {f.name: max(s, 0) * f.unit + max(f.low, 0) for f, s in zip(release.study.features, step, strict=True)}
@@ -41,14 +41,14 @@ def test_a_respect_is_told_by_the_share_that_a_decision_between_its_poles_states
         assert by_title[factor.title].at == pytest.approx(share, abs=1e-9), (factor.name, names)
 
 
-def test_the_clearest_respect_comes_first_and_an_open_one_is_called_open(site):
+def test_the_clearest_leaning_comes_first_and_an_open_one_is_called_open(site):
     result = read_result(current(site, "preferred"), words_of("en"))
-    known = [respect for respect in result.respects if respect.known]
-    distances = [abs(respect.at - 0.5) for respect in known]
+    known = [leaning for leaning in result.leanings if leaning.known]
+    distances = [abs(leaning.at - 0.5) for leaning in known]
     assert distances == sorted(distances, reverse=True)
-    for respect in known:
-        assert respect.low <= respect.at <= respect.high
-        assert respect.sentence.startswith("Too close to call") is not respect.clear
+    for leaning in known:
+        assert leaning.low <= leaning.at <= leaning.high
+        assert leaning.sentence.startswith("Too close to call") is not leaning.clear
 
 
 def test_a_feature_that_the_study_never_varies_is_told_as_not_known(site):
@@ -71,8 +71,8 @@ def test_a_paper_s_society_is_told_by_values_and_not_by_shares_of_people(site):
     assert release.unknown is None
     result = read_result(release, words_of("en"))
     assert not result.shares
-    assert all("of 100" not in respect.sentence for respect in result.respects)
-    farthest = max(max(abs(respect.low - 0.5), abs(respect.high - 0.5)) for respect in result.respects)
+    assert all("of 100" not in leaning.sentence for leaning in result.leanings)
+    farthest = max(max(abs(leaning.low - 0.5), abs(leaning.high - 0.5)) for leaning in result.leanings)
     assert farthest == pytest.approx(0.5)
 
 
@@ -89,8 +89,8 @@ def test_the_page_shows_it_in_the_language_that_is_asked_for(site):
     assert '<html lang="ar" dir="rtl">' in page
     english = site.get("/r/preferred/").text
     assert '<html lang="en" dir="ltr">' in english
-    for respect in read_result(current(site, "preferred"), words_of("en")).respects:
-        assert respect.sentence.replace("“", "“") in english.replace("&#39;", "'")
+    for leaning in read_result(current(site, "preferred"), words_of("en")).leanings:
+        assert leaning.sentence.replace("“", "“") in english.replace("&#39;", "'")
     answer = site.browser.get("/r/preferred/", headers={"Accept-Language": "de"})
     assert "Was die Menge bevorzugt" in answer.text
     assert answer.headers["Vary"] == "Accept-Language"

@@ -145,7 +145,7 @@ def test_no_word_of_a_page_about_releases_is_broken(browser, site):
 def test_groups_stand_side_by_side_and_can_be_taken_away(page):
     page.goto("/r/road/")
     groups = page.locator("section.effects").filter(has_text="By group: How old are you?")
-    first = groups.locator(".respects li").first
+    first = groups.locator(".leanings li").first
     assert first.locator("svg.track").count() == 2
     assert first.locator(".group").all_text_contents() == ["under 40", "40 or more"]
     with page.expect_download() as downloading:

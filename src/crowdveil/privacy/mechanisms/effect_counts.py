@@ -43,7 +43,7 @@ _LENGTHS = 6
 
 
 @dataclass(frozen=True)
-class NoiseBlock:
+class NoisySums:
     """Sums of some factors that share one draw of cube noise, in each group."""
 
     factors: tuple[int, ...]
@@ -115,7 +115,7 @@ class EffectCounts:
     """
 
     unit: Unit
-    blocks: tuple[NoiseBlock, ...]
+    blocks: tuple[NoisySums, ...]
     grouping: Grouping | None = None
     squares: bool = False
     weights: IntArray | None = None
@@ -148,10 +148,10 @@ class EffectCounts:
         grouped_voters = unit is Unit.VOTER and grouping is not None
         sensitivity = 2 * STEPS if grouped_voters else STEPS
         if not apart:
-            return cls(unit, (NoiseBlock(together, parts, grouped_voters, sensitivity, epsilon),), grouping, squares)
+            return cls(unit, (NoisySums(together, parts, grouped_voters, sensitivity, epsilon),), grouping, squares)
         alone = 2 * STEPS if unit is Unit.RECORD and len(apart) > 1 else STEPS
         shares = [
-            sum(NoiseBlock(factors, parts, False, steps, epsilon).variance / crowd.pairs[k] ** 2 for k in counted)
+            sum(NoisySums(factors, parts, False, steps, epsilon).variance / crowd.pairs[k] ** 2 for k in counted)
             for factors, steps, counted in (((0,), alone, apart), (together, STEPS, together))
         ]
         first, second = (share ** (1 / 3) for share in shares)
@@ -160,9 +160,9 @@ class EffectCounts:
             micro = epsilon.micro
         elif micro < LEAST_MICRO:
             raise CrowdveilError(f"epsilon {epsilon} is too small to be divided: effects need twice {LEAST} or more")
-        blocks = [NoiseBlock((k,), parts, False, alone, Epsilon.of_millionths(micro), scenario=True) for k in apart]
+        blocks = [NoisySums((k,), parts, False, alone, Epsilon.of_millionths(micro), scenario=True) for k in apart]
         if together:
-            blocks.append(NoiseBlock(together, parts, False, STEPS, Epsilon.of_millionths(epsilon.micro - micro)))
+            blocks.append(NoisySums(together, parts, False, STEPS, Epsilon.of_millionths(epsilon.micro - micro)))
         return cls(unit, tuple(blocks), grouping, squares)
 
     @property

@@ -158,7 +158,7 @@ class _ConsistentShare:
     def told(
         self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare, voters: int, spent: Epsilon
     ) -> Estimate:
-        """Tell the reliability."""
+        """Add the reliability to the estimate."""
         return replace(estimate, reliability=counted_reliability(share, voters, spent))
 
 
@@ -190,7 +190,7 @@ class _Reliability:
         return ballots
 
     def told(self, estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
-        """Tell the reliability."""
+        """Add the reliability to the estimate."""
         return replace(estimate, reliability=reported_reliability(share))
 
 

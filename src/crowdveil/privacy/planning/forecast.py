@@ -63,7 +63,7 @@ class Forecast:
     paradigm: str
     mechanism: str
     along: str | None
-    """What devices had best measure, "factors" or "features"; None if the mechanism chooses, or there is no choice."""
+    """The better choice for devices, "factors" or "features"; None if the mechanism chooses, or there is no choice."""
     voters: int
     records: int
     epsilon: float

@@ -1,4 +1,4 @@
-"""What a poll measures, in words for its host: the study's factors, or every direction in which features differ."""
+"""Words for a host about what a poll measures: the study's factors, or every direction in which features differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crowdveil.privacy.mechanisms.registry import can_measure, recommended_along
 from crowdveil.service.poll import HostedPoll
 
 MEASURED = {"factors": "the study’s factors only", "features": "every direction in which features differ"}
-"""What can be measured, in the order in which a form offers it."""
+"""The choices of what to measure, in the order in which a form offers them."""
 _LATER = "factors, and the rest where the numbers of voters and answers are large enough when you release"
 
 
@@ -22,7 +22,7 @@ def measured_words(poll: HostedPoll) -> str | None:
 
 
 def measured_advice(poll: HostedPoll) -> str | None:
-    """Say what would leave the smaller error if as many people voted as the poll takes, at its strongest level."""
+    """Advise which leaves the smaller error if as many people vote as the poll takes, at its strongest level."""
     if poll.quota is None:
         return None
     settings = replace(poll.settings, study=replace(poll.study, along=None))

@@ -70,7 +70,7 @@ PAGES = (
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
     "host.css": ("crowdveil.service.host", "static/host.css", "text/css"),
-    "respects.css": ("crowdveil.service.public", "static/respects.css", "text/css"),
+    "leanings.css": ("crowdveil.service.public", "static/leanings.css", "text/css"),
     "live.js": ("crowdveil.service.host", "static/live.js", "text/javascript"),
     "sign-in.js": ("crowdveil.service.host", "static/sign-in.js", "text/javascript"),
     "copy.js": ("crowdveil.service.host", "static/copy.js", "text/javascript"),

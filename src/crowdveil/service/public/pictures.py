@@ -14,7 +14,7 @@ from markupsafe import Markup
 from crowdveil.effect_release import Effects
 from crowdveil.pages.markup import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.protocol.voters_page import PREVIEW
-from crowdveil.service.public.result import Respect, Result
+from crowdveil.service.public.result import FactorLeaning, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,30 +27,30 @@ _ONE_AT_A_TIME = threading.Lock()
 """Lock for drawing, because all threads share Matplotlib's fonts."""
 
 
-def track(respect: Respect, direction: str) -> Markup:
-    """Draw one respect: the rail from pole to pole, the range that is left open, and the best estimate."""
+def track(leaning: FactorLeaning, direction: str) -> Markup:
+    """Draw a leaning in one factor: the rail from pole to pole, the range left open, and the best estimate."""
     return Markup(
         f'<svg class="track" viewBox="-4 0 {RAIL + 8} 14" aria-hidden="true" focusable="false">'
-        f"{_track(respect, direction)}</svg>"
+        f"{_track(leaning, direction)}</svg>"
     )
 
 
-def _track(respect: Respect, direction: str) -> str:
-    low, high, at = (RAIL * place for place in _places(respect, direction))
+def _track(leaning: FactorLeaning, direction: str) -> str:
+    low, high, at = (RAIL * place for place in _places(leaning, direction))
     rail = f'<path class="rail" d="M0 7H{RAIL}"/><path class="middle" d="M{RAIL / 2:g} 2V12"/>'
-    if not respect.known:
+    if not leaning.known:
         return rail
-    kind = "clear" if respect.clear else "open"
+    kind = "clear" if leaning.clear else "open"
     band = f'<rect class="band {kind}" x="{low:.1f}" y="4.5" width="{max(high - low, 0.5):.1f}" height="5" rx="2.5"/>'
     return f'{rail}{band}<circle class="dot {kind}" cx="{at:.1f}" cy="7" r="3.2"/>'
 
 
 def svg_picture(result: Result, direction: str, foot: str) -> str:
-    """Draw all respects as one self-contained file, in the page's language."""
+    """Draw all leanings as one self-contained file, in the page's language."""
     width = 720
     row = 62
     top = 96
-    height = top + row * len(result.respects) + 40
+    height = top + row * len(result.leanings) + 40
     start, end = (24, width - 24) if direction == "ltr" else (width - 24, 24)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
@@ -59,14 +59,14 @@ def svg_picture(result: Result, direction: str, foot: str) -> str:
         f'<text x="{start}" y="40" font-size="24" font-weight="600" fill="{INK}">{escape(result.title)}</text>'
         f'<text x="{start}" y="68" font-size="16" fill="{MUTED}">{escape(_cut(result.question, 84))}</text>'
     ]
-    for place, respect in enumerate(result.respects):
+    for place, leaning in enumerate(result.leanings):
         y = top + place * row
         parts.append(
-            f'<text x="{start}" y="{y + 14}" font-size="14" fill="{INK}">{escape(_cut(respect.less, 44))}</text>'
+            f'<text x="{start}" y="{y + 14}" font-size="14" fill="{INK}">{escape(_cut(leaning.less, 44))}</text>'
             f'<text x="{end}" y="{y + 14}" font-size="14" text-anchor="end" fill="{INK}">'
-            f"{escape(_cut(respect.more, 44))}</text>"
+            f"{escape(_cut(leaning.more, 44))}</text>"
             f'<g transform="translate(24 {y + 14}) scale({(width - 48) / 100} 2)">'
-            f"{_plain_track(respect, direction)}</g>"
+            f"{_plain_track(leaning, direction)}</g>"
         )
     parts.append(
         f'<text x="24" y="{height - 16}" font-size="12" direction="ltr" fill="{MUTED}">{escape(foot)}</text></svg>'
@@ -74,21 +74,21 @@ def svg_picture(result: Result, direction: str, foot: str) -> str:
     return "".join(parts)
 
 
-def _places(respect: Respect, direction: str) -> tuple[float, float, float]:
+def _places(leaning: FactorLeaning, direction: str) -> tuple[float, float, float]:
     """Return the ends of the band and the dot, from the left."""
     if direction == "ltr":
-        return respect.low, respect.high, respect.at
-    return 1 - respect.high, 1 - respect.low, 1 - respect.at
+        return leaning.low, leaning.high, leaning.at
+    return 1 - leaning.high, 1 - leaning.low, 1 - leaning.at
 
 
-def _plain_track(respect: Respect, direction: str) -> str:
+def _plain_track(leaning: FactorLeaning, direction: str) -> str:
     """Draw a track with its colours included, in hundredths of the rail; the caller doubles its height."""
-    low, high, middle = (100 * place for place in _places(respect, direction))
-    colour = MORE if respect.clear else MUTED
+    low, high, middle = (100 * place for place in _places(leaning, direction))
+    colour = MORE if leaning.clear else MUTED
     rail = (
         f'<path d="M0 10H100" stroke="{RULE}" stroke-width="1"/><path d="M50 6V14" stroke="{MUTED}" stroke-width=".2"/>'
     )
-    if not respect.known:
+    if not leaning.known:
         return rail
     return (
         f'{rail}<rect x="{low:.1f}" y="7.5" width="{max(high - low, 0.3):.1f}" height="5" '
@@ -98,12 +98,12 @@ def _plain_track(respect: Respect, direction: str) -> str:
 
 
 def png_picture(result: Result, voters: str, foot: str) -> bytes:
-    """Draw the clearest respects, at the size that other websites show.
+    """Draw the clearest leanings, at the size that other websites show.
 
     It uses matplotlib's own font, which has no Arabic or Chinese characters. So this picture uses the study's own
     words, and leaves out a line with characters that the font lacks.
     """
-    rows = result.respects[:MOST_PREVIEWED]
+    rows = result.leanings[:MOST_PREVIEWED]
     figure, axes = _empty_picture()
 
     def write(x: float, y: float, said: str, size: float, colour: str = INK, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""A poll's public result: what the crowd prefers in each respect, how groups differ, and what was promised.
+"""A poll's public result: what the crowd prefers along each factor, how groups differ, and what was promised.
 
 Everything here is computed from the public files of releases and effects, and from nothing else.
 """
@@ -31,8 +31,8 @@ _TRUSTED = {Place.DISTRIBUTED: "trust_devices", Place.CENTRAL: "trust_host"}
 
 
 @dataclass(frozen=True)
-class Respect:
-    """A respect in which outcomes differ, and which way the crowd leans. Places run from 0 (less) to 1 (more)."""
+class FactorLeaning:
+    """A factor in which outcomes differ, and which way the crowd leans in it. Places run from 0 (less) to 1 (more)."""
 
     title: str
     less: str
@@ -71,8 +71,8 @@ class Result:
     question: str
     shares: bool
     """Whether places are shares of people. (They are not for a society as the paper defines it.)"""
-    respects: tuple[Respect, ...]
-    """The respects, the clearest first."""
+    leanings: tuple[FactorLeaning, ...]
+    """The factors with their leanings, the clearest first."""
     features: tuple[FeatureRow, ...]
     alike: str | None
     """A sentence on how many people answer alike, if one dilemma was asked twice."""
@@ -81,26 +81,26 @@ class Result:
     @property
     def summary(self) -> str:
         """The three clearest findings in one line, for previews of the page's address."""
-        clear = [respect.sentence for respect in self.respects if respect.clear][:3]
+        clear = [leaning.sentence for leaning in self.leanings if leaning.clear][:3]
         return ". ".join(clear) + "." if clear else self.question
 
 
 def read_result(release: Release, words: PageWords, added: Sequence[Translation] = ()) -> Result:
     """Describe a release in words of a language."""
     said = study_words(release.study, words.language, added)
-    respects = sorted(_respects(release, words, said), key=lambda row: (not row.known, -abs(row.at - 0.5)))
+    leanings = sorted(_leanings(release, words, said), key=lambda row: (not row.known, -abs(row.at - 0.5)))
     return Result(
         title=one_line(said["title"]),
         question=one_line(said["question"]),
         shares=release.unknown is not None,
-        respects=tuple(respects),
+        leanings=tuple(leanings),
         features=_features(release, words, said),
         alike=_alike(release, words),
         promises=tuple(_promises(release, words)),
     )
 
 
-def _respects(release: Release, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> list[Respect]:
+def _leanings(release: Release, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> list[FactorLeaning]:
     study = release.study
     lengths = (study.pole_steps @ study.factor_matrix).diagonal()
     margins = np.asarray(stated_margins(release, study.pole_steps), float)
@@ -119,7 +119,7 @@ def _respects(release: Release, words: PageWords, said: dict[str, dict[str, dict
         known = bool(release.known[k])
         values = (float(margins[k]), float(ends[k, 0]), float(ends[k, 1]))
         sentence, band = _sentence(release, words, (less, more), (at, low, high), values, known)
-        found.append(Respect(title, less, more, known, at, low, high, sentence, band))
+        found.append(FactorLeaning(title, less, more, known, at, low, high, sentence, band))
     return found
 
 
@@ -141,7 +141,7 @@ def _sentence(
     values: tuple[float, float, float],
     known: bool,
 ) -> tuple[str, str]:
-    """Return a sentence about one respect, from the majority's side, and one about the range that is left open."""
+    """Return a sentence about one factor, from the majority's side, and one about the range that is left open."""
     if not known:
         return words("row_unknown"), ""
     if release.unknown is None:
@@ -206,7 +206,7 @@ class GroupTrack:
 
     label: str
     """The group's name; empty for everybody."""
-    respect: Respect
+    leaning: FactorLeaning
 
 
 @dataclass(frozen=True)
@@ -251,14 +251,14 @@ def read_effects(stored: StoredEffects, poll: HostedPoll, words: PageWords) -> E
     for factor in poll.study.factors:
         title, less, more = spoken_factor(factor.name, words, said)
         tracks = tuple(
-            GroupTrack(one_line(group.label), _respect(effect, title, less, more, words))
+            GroupTrack(one_line(group.label), _leaning(effect, title, less, more, words))
             for group in effects.groups
             for effect in group.effects
             if effect.factor == factor.name
         )
         verdict, differ = _verdict(effects, factor.name, tracks, words)
         rows.append(FactorTracks(title, less, more, tracks, verdict, differ))
-    rows.sort(key=lambda row: (not row.differ, -max(abs(one.respect.at - 0.5) for one in row.tracks)))
+    rows.sort(key=lambda row: (not row.differ, -max(abs(one.leaning.at - 0.5) for one in row.tracks)))
     guarantee = release.guarantee
     least = f"{guarantee.smallest_epsilon} – " if guarantee.personal else ""
     return EffectsInWords(
@@ -280,13 +280,13 @@ def _notes(facts: Mapping[str, object]) -> list[str]:
     return [word for fact, word in kinds.items() if fact in facts]
 
 
-def _respect(effect: Effect, title: str, less: str, more: str, words: PageWords) -> Respect:
+def _leaning(effect: Effect, title: str, less: str, more: str, words: PageWords) -> FactorLeaning:
     """Convert an effect, from -1 to 1, to the share of choices for the side with more."""
     at, low, high = ((1 + value) / 2 for value in (effect.estimate, effect.low, effect.high))
     low = min(low, at)
     high = max(high, at)
     if not effect.known:
-        return Respect(title, less, more, False, 0.5, 0.0, 1.0, words("row_unknown"), "")
+        return FactorLeaning(title, less, more, False, 0.5, 0.0, 1.0, words("row_unknown"), "")
     pole = more
     shown = (at, low, high)
     if at < 0.5:
@@ -294,9 +294,9 @@ def _respect(effect: Effect, title: str, less: str, more: str, words: PageWords)
         shown = (1 - at, 1 - high, 1 - low)
     ends = {"low": math.floor(100 * shown[1]), "high": math.ceil(100 * shown[2])}
     if shown[1] <= 0.5:
-        return Respect(title, less, more, True, at, low, high, words("effects_open", more=pole, **ends), "")
+        return FactorLeaning(title, less, more, True, at, low, high, words("effects_open", more=pole, **ends), "")
     sentence = words("effects_row", share=round(100 * shown[0]), more=pole)
-    return Respect(title, less, more, True, at, low, high, sentence, words("row_range", **ends))
+    return FactorLeaning(title, less, more, True, at, low, high, sentence, words("row_range", **ends))
 
 
 def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words: PageWords) -> tuple[str, bool]:
@@ -309,10 +309,10 @@ def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words:
             words("groups_pair", one=one.group, other=one.other, points=round(50 * abs(one.estimate))) for one in told
         ]
         return words("groups_differ", pairs="; ".join(pairs)), True
-    respects = [one.respect for one in tracks]
+    leanings = [one.leaning for one in tracks]
     for pole, agreed in (
-        (respects[0].more, all(one.clear and one.low > 0.5 for one in respects)),
-        (respects[0].less, all(one.clear and one.high < 0.5 for one in respects)),
+        (leanings[0].more, all(one.clear and one.low > 0.5 for one in leanings)),
+        (leanings[0].less, all(one.clear and one.high < 0.5 for one in leanings)),
     ):
         if agreed:
             return words("groups_agree", pole=pole), False

@@ -45,7 +45,7 @@ TEMPLATES.globals.update(track=track, preview=PREVIEW)
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
     "public.css": ("crowdveil.service.public", "static/public.css", "text/css"),
-    "respects.css": ("crowdveil.service.public", "static/respects.css", "text/css"),
+    "leanings.css": ("crowdveil.service.public", "static/leanings.css", "text/css"),
     "decide.js": ("crowdveil.service.public", "static/decide.js", "text/javascript"),
     "builder.js": ("crowdveil.service.public", "static/builder.js", "text/javascript"),
 }

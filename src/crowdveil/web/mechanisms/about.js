@@ -1,5 +1,5 @@
 /**
- * What voters say about themselves, perturbed: k-ary randomised response over all that can be answered to a question.
+ * Answers of voters about themselves, perturbed: k-ary randomised response over all that can be answered to a question.
  *
  * Theorem. What is reported of a question is epsilon-differentially private.
  * Proof. The true option is kept with probability e^epsilon / (e^epsilon + k - 1), each other one is reported with

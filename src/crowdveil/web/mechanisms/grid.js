@@ -16,7 +16,7 @@ export const STEPS = 2 ** 30;
 
 /**
  * The whole number next to a value on the way to zero, kept within -limit, ..., limit whatever came in.
- * What is not a number becomes 0.
+ * A value that is not a number becomes 0.
  * @param {number} value
  * @param {number} limit
  * @returns {number}

@@ -20,7 +20,7 @@ export function levelsOfQuestion({ options = [], low = null, high = null, step =
 }
 
 /**
- * What leaves the device of an answer, without noise: of a number, the first number of the range that it is in.
+ * The part of an answer that leaves the device, without noise: of a number, the first number of its range.
  * @param {Question} question
  * @param {Answer} given
  * @returns {string | number | string[]}

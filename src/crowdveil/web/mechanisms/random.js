@@ -4,7 +4,7 @@
  * Everything random in a report comes from here. The source of bytes is an argument, so that a test can write
  * them down beforehand; `systemRandom` takes them from crypto.getRandomValues, never from Math.random.
  *
- * What time tells. How long a draw takes depends on what is drawn (rejections, rare ties, the size of a BigInt), never
+ * Timing. How long a draw takes depends on what is drawn (rejections, rare ties, the size of a BigInt), never
  * on an answer; how long a fit takes depends on the answers. Nothing here is constant-time, BigInt arithmetic least of
  * all: whoever can time computations inside this browser may learn about both. From outside only the moment of sending
  * is seen, after the pauses of the voter.

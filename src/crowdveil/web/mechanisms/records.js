@@ -1,4 +1,4 @@
-/** What a voter said, as numbers; and what a server sent, checked before anything is computed from it. */
+/** The voter's choices, as numbers; and what a server sent, checked before anything is computed from it. */
 
 /** An epsilon is a whole number of millionths, from 0.0001 to 50. */
 const LEAST_MICRO = 100;

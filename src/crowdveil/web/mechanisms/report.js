@@ -1,7 +1,7 @@
 /**
  * A voter's report: the exact text that is stored, shown and sent. Choices go in, and only what is private comes out.
  *
- * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes,
+ * Sensitivities, clipping and coins, on which privacy rests, are in these modules. A server chooses the axes, sizes,
  * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are. The study's fingerprint is
  * computed here: one that is only handed back could be a mark by which a server knows its visitor again.
  */

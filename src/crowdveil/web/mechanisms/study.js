@@ -1,5 +1,5 @@
 /**
- * What a server tells of a study and of a poll, and the fingerprint that names a study.
+ * The description of a study and of a poll, and the fingerprint that names a study.
  *
  * @typedef {"voter" | "record" | "choice"} Unit what is protected: everything of a voter, one dilemma with what was
  *   chosen in it, or only which side was chosen where the dilemma is public

@@ -1,6 +1,6 @@
 /**
- * What each mechanism's epsilon may be promised for, and which answers it has a place for: all that a voter has to know
- * before its code is here. (The page welcomes its voter first, and loads the mechanisms while she reads.)
+ * The units that each mechanism's epsilon may be promised for, and the answers that it has a place for: all that a
+ * voter has to know before its code is here. (The page welcomes its voter first, and loads the mechanisms meanwhile.)
  *
  * @typedef {object} Terms
  * @property {readonly import("./study.js").Unit[]} units what its epsilon may be promised for

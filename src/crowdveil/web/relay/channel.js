@@ -57,7 +57,7 @@ export function putSealed(poll, token, sealed) {
 }
 
 /**
- * What has become of a personal link.
+ * The state of a personal link.
  * @param {Poll} poll
  * @param {string} token
  * @returns {Promise<{status: "unused" | "stored" | "handed-over"}>}

@@ -34,7 +34,7 @@ const FIELDS = [
   "suite",
 ];
 
-/** What HPKE binds a sealed report to. @param {Configuration} configuration */
+/** The context that HPKE binds a sealed report to. @param {Configuration} configuration */
 export const infoOf = (configuration) => INFO + canonicalJson(configuration);
 
 /**

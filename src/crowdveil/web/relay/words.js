@@ -1,4 +1,4 @@
-/** What a relay means to a voter: who learns what, and what is promised against whom. */
+/** The meaning of a relay to a voter: who learns what, and what is promised against whom. */
 
 import { h } from "../markup.js";
 import { epsilonOf, rightOf100, rightOf100With } from "../promise.js";

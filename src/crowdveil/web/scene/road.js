@@ -299,7 +299,7 @@ function cross(x, y, size = 1) {
 }
 
 /**
- * What becomes of a group, in words and with a sign.
+ * The fate of a group, in words and with a sign.
  * @param {number} x
  * @param {number} y
  * @param {string} tag

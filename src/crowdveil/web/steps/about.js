@@ -51,7 +51,7 @@ export function about(page) {
 }
 
 /**
- * What becomes of the answers, and what protects them, all together too.
+ * The use of the answers, and what protects them, all together too.
  * @param {Poll} poll
  * @param {Language} language
  */

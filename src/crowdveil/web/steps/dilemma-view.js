@@ -186,7 +186,7 @@ function thirdCard(words) {
 }
 
 /**
- * What becomes of a group.
+ * The fate of a group.
  * @param {Page} page
  * @param {Dilemma} dilemma
  * @param {Side} side

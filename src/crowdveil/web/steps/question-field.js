@@ -18,7 +18,7 @@ import { levelsOfQuestion } from "../mechanisms/questions.js";
 
 const MOST_LETTERS = 1000;
 const NONE = "";
-/** What no database has to keep: control characters beside new lines, and halves of characters. */
+/** Characters that no database has to keep: control characters beside new lines, and halves of characters. */
 const CONTROL = /[^\P{Cc}\n\r\t]|\p{Cs}/gu;
 
 /**

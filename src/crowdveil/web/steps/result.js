@@ -1,4 +1,4 @@
-/** What the voter did, by counting, beside what is published of the crowd. Nothing of it is sent. */
+/** The voter's choices, counted, beside what is published of the crowd. Nothing of it is sent. */
 
 import { getRelease } from "../api.js";
 import { compare } from "../comparison.js";

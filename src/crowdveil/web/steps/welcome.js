@@ -104,19 +104,19 @@ function whatDiffers({ features }) {
   return band;
 }
 
-/** What a voter declares by ticking the box. @param {Poll} poll @param {Language} language */
+/** The declaration of a voter who ticks the box. @param {Poll} poll @param {Language} language */
 function agreement(poll, language) {
   const age = poll.minimum_age ? language.say("agree_age", { age: language.number(poll.minimum_age) }) : "";
   return [language.say("agree_read"), age, language.say(`agree_${poll.place}`)].filter(Boolean).join(" ");
 }
 
-/** What is not hidden. @param {Poll} poll */
+/** The facts that are not hidden. @param {Poll} poll */
 function limitKeys({ place, relay }) {
   const counted = relay ? [] : ["limit_counted"];
   return ["limit_part", ...counted, "limit_crowd", `assumed_${place}`, "limit_server"];
 }
 
-/** What becomes of attention checks, in a poll that has any. @param {Poll} poll */
+/** The use of attention checks, in a poll that has any. @param {Poll} poll */
 function attentionKeys({ place, attention }) {
   if (!attention) return [];
   if (place === "distributed") return ["attention_device"];

@@ -9,7 +9,7 @@ async function refresh() {
   const answer = await fetch(String(part.dataset.from), { redirect: "error" });
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
-  // What the reader has opened stays open, and nothing moves under a reader who is inside.
+  // Whatever the reader has opened stays open, and nothing moves under a reader who is inside.
   const opened = part.querySelector("details")?.open;
   if (part.contains(document.activeElement) && document.activeElement !== document.body) return;
   part.replaceChildren(...fresh.childNodes);

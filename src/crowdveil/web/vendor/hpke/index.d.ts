@@ -1,4 +1,4 @@
-/** What the page uses of hpke: the types that its checks need. */
+/** The part of hpke that the page uses: the types that its checks need. */
 
 export class CipherSuite {
   constructor(kem: unknown, kdf: unknown, aead: unknown);

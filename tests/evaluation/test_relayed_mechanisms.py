@@ -15,7 +15,7 @@ from tests.relay.conftest import running_pair
 from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.evaluation import comparison
-from crowdveil.evaluation.comparison import relayed_contenders
+from crowdveil.evaluation.comparison import relayed_mechanisms
 from crowdveil.evaluation.comparison_runs import (
     ComparisonEntry,
     ComparisonRun,
@@ -42,11 +42,11 @@ WORDS = ("compare", "--voters", 300, "--records", 4, "--features", 2, "--crowds"
 
 def test_the_local_epsilon_keeps_the_epsilon_asked_for_and_no_larger_one_does() -> None:
     study = load_study("moral-machine")
-    (one,) = relayed_contenders(study, VOTERS, [Epsilon(1)])
+    (one,) = relayed_mechanisms(study, VOTERS, [Epsilon(1)])
     assert one.relayed is not None
     assert one.entry.epsilon == one.relayed.local
     assert amplified_epsilon(one.relayed.local.value, VOTERS * 9 // 10, 1e-6, one_bit=one.relayed.bits == 1) <= 1
-    assert relayed_contenders(study, 3, [Epsilon("0.001")]) == []
+    assert relayed_mechanisms(study, 3, [Epsilon("0.001")]) == []
 
 
 @pytest.mark.usefixtures("few_crowds_here")
@@ -80,7 +80,7 @@ def real_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file: Path, splits: int) -> None:
     population = of_file(real_file)
     assert population.voters == VOTERS
-    (one,) = relayed_contenders(population.study, population.voters, [Epsilon(1)])
+    (one,) = relayed_mechanisms(population.study, population.voters, [Epsilon(1)])
     assert one.relayed is not None
     assert one.relayed.epsilon <= 1
     assert one.relayed.delta == 1e-6
