@@ -32,10 +32,10 @@ test: lint $(VENV)/kernels         ## lint, types, import direction, all tests b
 test-slow: $(VENV)/kernels         ## the long sweeps, and many more examples of every property
 	$(BIN)/pytest -n auto -m "slow or hypothesis" --hypothesis-profile thorough
 
-lint: $(VENV)/installed-dev node_modules
+lint: $(VENV)/installed-dev node_modules $(VENV)/notebook.py
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy src/crowdveil examples/*.py $(VENV)/notebook.py
 	$(BIN)/lint-imports
 	$(BIN)/node node_modules/typescript/bin/tsc --project .
 
@@ -66,6 +66,11 @@ clean:
 node_modules: package-lock.json | $(VENV)/installed-dev
 	$(BIN)/npm ci --ignore-scripts --prefer-offline --silent
 	touch $@
+
+# The code of the notebook, so that its types are checked like those of the other examples.
+$(VENV)/notebook.py: examples/from-answers-to-decisions.ipynb | $(VENV)/installed-dev
+	$(BIN)/python -c "import json, sys; cells = json.load(sys.stdin)['cells']; \
+	print(*(''.join(c['source']) for c in cells if c['cell_type'] == 'code'), sep='\n')" < $< > $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
