@@ -168,7 +168,7 @@ def release(
     from crowdveil.engines.engine import chosen_engine
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish.request import Request, check_selection, preview_request, read_personal_epsilons
+    from crowdveil.publish.request import Request, preview_allowed, read_personal_epsilons
 
     # Whatever can be refused is refused before a long import.
     if by is None:
@@ -236,10 +236,9 @@ def release(
                 source, request, (out_path, effects_path), effects_share, account, dry_run=dry_run, as_json=as_json
             )
             return
-        prepared = preview_request(source, request) if make is None else None
+        prepared = preview_allowed(source, request) if make is None else None
         made = None if make is None else make(source, request)
     if prepared is not None:
-        check_selection(prepared.dataset, prepared.public_selection)
         _show_dry_run(prepared, account, as_json)
     if made is not None:
         show(made.as_dict(), as_json, lambda: _print_release(made, out_path))

@@ -34,7 +34,7 @@ from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish.effects_request import EffectsPreview, Weights, preview_effects
-from crowdveil.publish.release import REPORTS_MADE_BY, charge_reference, exact_noise, publish
+from crowdveil.publish.release import REPORTS_MADE_BY, charge_and_draw, exact_noise, publish
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
@@ -42,10 +42,9 @@ from crowdveil.publish.request import (
     Request,
     check_ledger,
     check_seed,
-    check_selection,
     check_smallest,
     find_grouping,
-    preview_request,
+    preview_allowed,
 )
 from crowdveil.releases import Release
 from crowdveil.study.study import Study
@@ -144,10 +143,8 @@ def charged_effects(
     check_ledger(ledger)
     check_smallest(smallest)
     noise = exact_noise(asked.guarantee.paradigm.place)
-    draw = _prepare(ballots, asked, noise)
-    entry = ledger.charge(asked.charge)
-    made = _released(asked, draw(), noise, charge_reference(entry), smallest)
-    return replace(made, on_save=partial(ledger.deliver, entry.id)) if isinstance(ledger, Ledger) else made
+    drawn = charge_and_draw(ledger, asked.charge, _prepare(ballots, asked, noise))
+    return replace(_released(asked, drawn.found, noise, drawn.reference, smallest), on_save=drawn.deliver)
 
 
 def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int, smallest: int = 0) -> EffectsRelease:
@@ -330,8 +327,7 @@ def preview_together(
         one_record_each=one_record_each,
         public_selection=public_selection,
     )
-    preferences = preview_request(ballots, request)
-    check_selection(preferences.dataset, public_selection)
+    preferences = preview_allowed(ballots, request)
     effects = preview_effects(
         ballots,
         paradigm,

@@ -36,17 +36,17 @@ from crowdveil.privacy.mechanisms.registry import check_options, group_mechanism
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.uncertainty import ERROR_BAR
-from crowdveil.publish.release import REPORTS_MADE_BY, charge_reference, delivered_release, exact_noise, experiment
+from crowdveil.publish.release import REPORTS_MADE_BY, charge_and_draw, charged_release, exact_noise, experiment
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
     Request,
     check_ledger,
     check_seed,
-    check_selection,
     check_smallest,
     find_grouping,
     group_sizes,
+    preview_allowed,
     preview_request,
 )
 from crowdveil.releases import Release
@@ -136,8 +136,7 @@ def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, Grou
     sizes = group_sizes(source, grouping)
     groups = {label: GroupSource(source, grouping, (code,), sizes[code]) for code, label in enumerate(grouping.labels)}
     for group in groups.values():
-        asked = preview_request(group, request)
-        check_selection(asked.dataset, asked.public_selection)
+        preview_allowed(group, request)
     return groups
 
 
@@ -152,7 +151,7 @@ def release_groups(groups: Mapping[str, GroupSource], request: Request, ledger: 
         charge = preview_request(group, request).charge
         ledger.preview(charge, charges).check(f"the group {label!r}")
         charges.append(charge)
-    return {label: _named(delivered_release(group, request, ledger), label, request) for label, group in groups.items()}
+    return {label: _named(charged_release(group, request, ledger), label, request) for label, group in groups.items()}
 
 
 def experiment_groups(groups: Mapping[str, GroupSource], request: Request, seed: int) -> dict[str, Release]:
@@ -230,8 +229,7 @@ def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPre
             f"study {source.study.name} allows a third answer, for which groups whose members are secret have no "
             "threshold: use effects --by, or declare groups public (--public-groups)"
         )
-    asked = preview_request(source, request)
-    check_selection(asked.dataset, asked.public_selection)
+    asked = preview_allowed(source, request)
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
     mechanism = group_mechanism(request.paradigm.place, grouping)
     check_options(mechanism, asked.settings)
@@ -257,10 +255,9 @@ def charged_groups(
     check_smallest(smallest)
     noise = exact_noise(asked.guarantee.paradigm.place)
     draw = asked.mechanism.prepare(source, asked.settings, asked.guarantee.epsilon, noise, smallest)
-    entry = ledger.charge(asked.charge)
-    releases = _releases(asked, draw(), noise, charge_reference(entry))
-    deliver = (lambda digest: ledger.deliver(entry.id, digest)) if isinstance(ledger, Ledger) else None
-    return GroupReleases(asked.grouping.question, releases, deliver)
+    drawn = charge_and_draw(ledger, asked.charge, draw)
+    releases = _releases(asked, drawn.found, noise, drawn.reference)
+    return GroupReleases(asked.grouping.question, releases, drawn.deliver)
 
 
 def experiment_protected_groups(
@@ -336,8 +333,7 @@ def release_by(
     check_ledger(ledger)
     check_smallest(smallest)
     check_flag(public_groups, "public_groups")
-    request = Request.of(paradigm, epsilon)
-    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
+    request = Request.of(paradigm, epsilon, one_record_each=one_record_each, public_selection=public_selection)
     if secret_groups(request, public_groups=public_groups, smallest=smallest):
         return charged_groups(ballots, preview_groups(ballots, by, request), ledger, smallest)
     return GroupReleases(by, release_groups(groups_of(ballots, by, request), request, ledger))

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from crowdveil.ballots.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import PrivacyMeasure
 from crowdveil.privacy.guarantee import Paradigm, Place
-from crowdveil.privacy.ledger.entries import ChargeableLedger, PostedCharge
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.devices import device_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Sensitivity
@@ -31,11 +31,13 @@ from crowdveil.publish.request import (
     SomeEpsilon,
     check_ledger,
     check_seed,
-    check_selection,
+    preview_allowed,
     preview_request,
 )
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
+
+T = TypeVar("T")
 
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
 
@@ -79,11 +81,21 @@ def release(
     and declares that everybody may know who is among them.
     """
     request = Request.of(
-        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+        paradigm,
+        epsilon,
+        zcdp,
+        mechanism=mechanism,
+        norm_bound=norm_bound,
+        sensitivity=sensitivity,
+        repair=repair,
+        equal_votes=equal_votes,
+        robust=robust,
+        design=design,
+        along=along,
+        one_record_each=one_record_each,
+        public_selection=public_selection,
     )
-    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
-    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
-    return delivered_release(ballots, request, ledger)
+    return charged_release(ballots, request, ledger)
 
 
 def preview(
@@ -105,13 +117,21 @@ def preview(
 ) -> Preview:
     """Compute the cost of a release and the width of its error bars. This spends nothing and draws no noise."""
     request = Request.of(
-        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+        paradigm,
+        epsilon,
+        zcdp,
+        mechanism=mechanism,
+        norm_bound=norm_bound,
+        sensitivity=sensitivity,
+        repair=repair,
+        equal_votes=equal_votes,
+        robust=robust,
+        design=design,
+        along=along,
+        one_record_each=one_record_each,
+        public_selection=public_selection,
     )
-    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
-    request = replace(request, one_record_each=one_record_each, public_selection=public_selection)
-    asked = preview_request(ballots, request)
-    check_selection(asked.dataset, asked.public_selection)
-    return asked
+    return preview_allowed(ballots, request)
 
 
 def release_for_experiments(
@@ -132,15 +152,19 @@ def release_for_experiments(
 ) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
     request = Request.of(
-        paradigm, epsilon, zcdp, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along
+        paradigm,
+        epsilon,
+        zcdp,
+        mechanism=mechanism,
+        norm_bound=norm_bound,
+        sensitivity=sensitivity,
+        repair=repair,
+        equal_votes=equal_votes,
+        robust=robust,
+        design=design,
+        along=along,
     )
-    request = replace(request, sensitivity=sensitivity, repair=repair, equal_votes=equal_votes, robust=robust)
     return experiment(ballots, request, seed)
-
-
-def delivered_release(source: BallotSource, request: Request, ledger: Ledger) -> Release:
-    """Make a release with exact noise, charged to the ledger, which records when it is saved."""
-    return _delivered_by(ledger, charged_release(source, request, ledger))
 
 
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
@@ -149,28 +173,39 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | 
     Everything that can fail without noise (the request, the fit, the place to write to) comes before the charge.
     """
     check_writable(Path(path))
-    made = delivered_release(source, request, ledger)
+    made = charged_release(source, request, ledger)
     made.save(path)
     return made
 
 
 def charged_release(source: BallotSource, request: Request, ledger: ChargeableLedger) -> Release:
-    """Make a release with exact noise, charged before it is drawn. The caller has to save it durably."""
+    """Make a release with exact noise, charged before it is drawn; a ledger file is notified when it is saved."""
     check_ledger(ledger)
-    asked = preview_request(source, request)
-    check_selection(asked.dataset, asked.public_selection)
+    asked = preview_allowed(source, request)
     if asked.guarantee.delta and ledger.delta not in (None, asked.guarantee.delta):
         raise CrowdveilError(
             f"the ledger's delta is {ledger.delta}, the release's {asked.guarantee.delta}: use the ledger's"
         )
-    draw = _measure(source, asked, seed=None)
-    entry = ledger.charge(asked.charge)
-    return _release(asked, draw(), charge_reference(entry))
+    drawn = charge_and_draw(ledger, asked.charge, _measure(source, asked, seed=None))
+    return replace(_release(asked, drawn.found, drawn.reference), on_save=drawn.deliver)
 
 
-def charge_reference(charge: PostedCharge) -> dict[str, Any]:
-    """Return what a published file says about the charge that paid for it."""
-    return {"id": charge.ledger, "entry": charge.id}
+@dataclass(frozen=True)
+class ChargedDraw(Generic[T]):
+    """Noisy numbers that were paid for."""
+
+    found: T
+    reference: Mapping[str, Any]
+    """The charge that paid for them, for the file in which they are published."""
+    deliver: Callable[[str], None] | None
+    """Called with the checksum of that file when it is saved; None for a poll's budget, which is not told."""
+
+
+def charge_and_draw(ledger: ChargeableLedger, charge: Charge, draw: Callable[[], T]) -> ChargedDraw[T]:
+    """Charge a ledger, then draw the noise: if anything fails between the two, the charge stays."""
+    entry = ledger.charge(charge)
+    deliver = partial(ledger.deliver, entry.id) if isinstance(ledger, Ledger) else None
+    return ChargedDraw(draw(), {"id": entry.ledger, "entry": entry.id}, deliver)
 
 
 def exact_noise(place: Place) -> Noise:
@@ -183,12 +218,6 @@ def experiment(source: BallotSource, request: Request, seed: int) -> Release:
     check_seed(seed)
     asked = preview_request(source, replace(request, one_record_each=True))
     return _release(asked, _measure(source, asked, seed)(), None)
-
-
-def _delivered_by(ledger: Ledger, made: Release) -> Release:
-    """Notify the ledger when the release is saved."""
-    assert made.ledger is not None  # it was charged
-    return replace(made, on_save=partial(ledger.deliver, made.ledger["entry"]))
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ from crowdveil.study.study import Study, check_along
 FEWEST_VOTERS = 2
 FEWEST_IN_GROUP = 2
 LABELS_PROTECTED = (
-    "what a voter said of herself may be replaced with her records: who is in which group is protected, too"
+    "what voters said of themselves may be replaced with their records: who is in which group is protected, too"
 )
-LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
+LABELS_NOT_PROTECTED = "a record or a choice is protected, and what voters said of themselves is no part of it"
 
 SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | FloatArray"
 """One epsilon for all voters, or a list of personal ones, in the order of the voters."""
@@ -93,13 +93,31 @@ class Request:
         *,
         mechanism: str | None = None,
         norm_bound: float | None = None,
+        sensitivity: Sensitivity = "tight",
+        repair: bool = True,
+        equal_votes: bool = False,
+        robust: float = 0.0,
         design: BallotSource | str | None = None,
         along: str | None = None,
+        one_record_each: bool = False,
+        public_selection: str | None = None,
     ) -> Self:
-        """Build a request from names and numbers as people write them. Other options are the usual ones."""
+        """Build a request from names and numbers as people write them."""
         level = _level(epsilon, zcdp)
-        found = find_paradigm(paradigm)
-        return cls(found, level, mechanism=mechanism, norm_bound=norm_bound, design=design, along=along)
+        return cls(
+            find_paradigm(paradigm),
+            level,
+            mechanism=mechanism,
+            norm_bound=norm_bound,
+            repair=repair,
+            sensitivity=sensitivity,
+            equal_votes=equal_votes,
+            robust=robust,
+            design=design,
+            along=along,
+            one_record_each=one_record_each,
+            public_selection=public_selection,
+        )
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
@@ -269,6 +287,13 @@ def checked_dataset(source: BallotSource, request: Request) -> CrowdCounts:
     if dataset.digests is not None:
         check_distinct(names_from_digests(dataset.digests), "these ballots")
     return dataset
+
+
+def preview_allowed(source: BallotSource, request: Request) -> Preview:
+    """Check a request against the crowd, and whether a release of these voters is allowed (``check_selection``)."""
+    asked = preview_request(source, request)
+    check_selection(asked.dataset, asked.public_selection)
+    return asked
 
 
 def check_selection(dataset: CrowdCounts, public_selection: str | None) -> None:
