@@ -29,7 +29,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
@@ -69,8 +68,6 @@ class CrowdPreference:
     """Whether the answered dilemmas distinguish a coordinate from the others."""
     separated: BoolArray
     """Whether a coordinate takes part in a combination on which all choices agree, so that its size is arbitrary."""
-    log_likelihood: float
-    """The mean of ln Phi(beta . V) at the maximum."""
     voters: int
     """Number of voters with at least one decided choice."""
     choices: int
@@ -125,12 +122,12 @@ def crowd_preference(
         return summed.numbers / total - ridge @ theta, summed.matrix / total + ridge
 
     theta, curvature = _maximise(derivatives, len(units))
-    end = _sum(map_batches(source, partial(_by_voter, scaled, weighting, theta)))
+    scatter: FloatArray = reduce(np.add, map_batches(source, partial(_scatter, scaled, weighting, theta)))
     weights, combinations = eigh(curvature, moments + ridge)
     agreed = combinations[:, weights < _ALL_AGREE]
     rest = combinations[:, weights >= _ALL_AGREE] / np.sqrt(weights[weights >= _ALL_AGREE])
     inverse = rest @ rest.T
-    spread = end.matrix / total**2 * (voters / max(1.0, voters - 1))
+    spread = scatter / total**2 * (voters / max(1.0, voters - 1))
     identified, separated = ~_involved(never), _involved(agreed)
     known = identified & ~separated
     covariance = np.where(np.outer(known, known), inverse @ spread @ inverse, 0.0) / np.outer(units, units)
@@ -141,7 +138,6 @@ def crowd_preference(
         covariance=covariance,
         identified=identified,
         separated=separated,
-        log_likelihood=float(end.numbers[0] / total),
         voters=int(voters),
         choices=int(choices),
         weighting=weighting,
@@ -180,15 +176,14 @@ def _derivatives(axes: FloatArray, weighting: Weighting, theta: FloatArray, ball
     return _Sums(contrasts.T @ (weights * slopes), (contrasts * (weights * curvatures)[:, None]).T @ contrasts)
 
 
-def _by_voter(axes: FloatArray, weighting: Weighting, theta: FloatArray, ballots: Ballots, before: int) -> _Sums:
-    """Sum the log-likelihood and the outer products of the voters' gradients."""
+def _scatter(axes: FloatArray, weighting: Weighting, theta: FloatArray, ballots: Ballots, before: int) -> FloatArray:
+    """Sum the outer products of the voters' gradients."""
     decided, contrasts, weights = _contrasts(axes, weighting, ballots)
     if not decided.voters:
-        return _Sums(np.zeros(1), np.zeros((len(theta), len(theta))))
-    margins = contrasts @ theta
-    slopes, _ = slopes_and_weights(margins)
+        return np.zeros((len(theta), len(theta)))
+    slopes, _ = slopes_and_weights(contrasts @ theta)
     gradients = np.add.reduceat(contrasts * (weights * slopes)[:, None], decided.offsets[:-1], axis=0)
-    return _Sums(np.array([weights @ log_ndtr(margins)]), gradients.T @ gradients)
+    return np.asarray(gradients.T @ gradients)
 
 
 def _never_varying(moments: FloatArray) -> FloatArray:

@@ -161,6 +161,7 @@ class Evaluation:
             third = self.third
             scores = (f"{third.log_loss:.3f}", f"{third.limit:.3f}", f"{math.log(3):.3f}")
             rows.append(("three-way log loss", *scores))
+            rows.append(("threshold tau", f"{third.tau:.3f}", f"{third.exact_tau:.3f}", ""))
         return rows
 
     def plot(self, path: str | PathLike[str] | None = None) -> Figure:

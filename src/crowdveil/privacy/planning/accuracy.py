@@ -135,7 +135,6 @@ class ErrorBars:
 
     charge: float
     """The cost of each release: epsilon for Laplace noise, rho for Gaussian noise."""
-    standard_deviation: float
     error_bar: float
     """The most by which the noise moves a coordinate, with 95 % probability."""
     largest_error: float
@@ -187,12 +186,8 @@ def compare_repeated(
     each = CONFIDENCE ** (1 / features)
     scale = reach * releases / epsilon
     sigma = reach / math.sqrt(2 * rho / releases)
-    laplace = ErrorBars(
-        epsilon / releases, math.sqrt(2) * scale, -scale * math.log1p(-CONFIDENCE), -scale * math.log1p(-each)
-    )
-    gaussian = ErrorBars(
-        rho / releases, sigma, sigma * _normal_half_width(CONFIDENCE), sigma * _normal_half_width(each)
-    )
+    laplace = ErrorBars(epsilon / releases, -scale * math.log1p(-CONFIDENCE), -scale * math.log1p(-each))
+    gaussian = ErrorBars(rho / releases, sigma * _normal_half_width(CONFIDENCE), sigma * _normal_half_width(each))
     # The bars are proportional to k and to sqrt(k): they cross where sqrt(k) is their quotient at k = 1.
     crossing = (gaussian.error_bar / laplace.error_bar) ** 2 * releases
     return RepeatedReleases(releases, epsilon, delta, rho, laplace, gaussian, math.floor(crossing) + 1)
