@@ -200,7 +200,7 @@ class GroupScoresPromise(PureEpsilonSubject):
 
     name = GroupScores.name
     paradigm = "vlcp"
-    remark = "a voter changes her group"
+    remark = "a voter changes groups"
     neighbours = "a voter who leaves one group and enters the other: counts and sums of both move by all that they can"
 
     def sample(self, left: bool, draws: int) -> Rows:
@@ -245,7 +245,7 @@ class GroupBitsPromise(PureEpsilonSubject):
 
     name = GroupBits.name
     paradigm = "vldp"
-    remark = "a voter changes her group"
+    remark = "a voter changes groups"
     neighbours = "a voter of one group, and one of the other, loud the other way: nothing is further apart"
 
     def sample(self, left: bool, draws: int) -> Rows:

@@ -241,7 +241,7 @@ class RelayedPromise:
             f"for all that a voter answered, if {self.honest:.0%} of the reports of each batch are honest "
             f"({self.theorem}; smallest batch {self.batches[0]:,} reports).",
             f"A host and a relay that put together what they know, or a crowd with fewer honest reports: epsilon "
-            f"{self.local} for all that a voter answered, by the coin that her device tossed.",
+            f"{self.local} for all that a voter answered, by the coin that the voter's device tossed.",
             "The relay alone: that somebody took part, and nothing about the answers, as reports are encrypted to the "
             "host (HPKE, RFC 9180) and all of one length.",
         )

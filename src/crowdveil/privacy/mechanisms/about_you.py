@@ -43,7 +43,7 @@ class AboutYou:
     """
 
     name = "about-you"
-    title = "Randomised response on what a voter says about herself"
+    title = "Randomised response on what voters say about themselves"
     words = "coin tosses, by which each voter's device may report another option of a question than the true one"
     paradigms = ()
     papers = ()

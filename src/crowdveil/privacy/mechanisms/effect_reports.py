@@ -172,7 +172,7 @@ class FactorCounts:
 
     name = "factor-counts"
     title = "Noisy counts of one voter's answers along one factor"
-    words = "noise that each voter's device adds to how often she preferred which side along one factor"
+    words = "noise that each voter's device adds to how often the voter preferred which side along one factor"
     paradigms = ("rldp",)
     papers = ()
     options = ()

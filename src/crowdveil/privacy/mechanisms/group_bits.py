@@ -79,7 +79,7 @@ class GroupBits:
     grouping: Grouping
 
     name = "group-bits"
-    title = "One bit of each voter's mean score along a random axis with her group, by randomised response"
+    title = "One bit of each voter's mean score along a random axis with the group, by randomised response"
     words = "coin tosses, by which each voter's device may report another group and another bit than the true ones"
     paradigms = ("vldp",)
     papers = ()
