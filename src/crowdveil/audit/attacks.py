@@ -43,7 +43,8 @@ from crowdveil.study.bundled import load_study
 PEOPLE = ("ann", "bob", "cleo", "dan", "eve", "fay")
 BUDGET = 10
 """The most that anybody may lose, in tenths."""
-HISTORIES, STEPS = 40, 15
+HISTORIES = 40
+STEPS = 15
 FILES = 100
 MOST_FINDINGS = 5
 """Number of findings after which an attack ends."""

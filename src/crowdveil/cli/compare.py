@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from crowdveil.evaluation.comparison import Comparison
     from crowdveil.evaluation.comparison_runs import Population
 
-VOTERS, RECORDS, FEATURES = 50, 100, 10
-CROWDS, SPLITS = 40, 8
+VOTERS = 50
+RECORDS = 100
+FEATURES = 10
+CROWDS = 40
+SPLITS = 8
 EPSILONS = "0.1,0.3,1"
 
 

@@ -144,8 +144,10 @@ def _slow(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     return 0.5 / (root * (root + np.abs(t))) + (t < 0.0) * np.abs(t) / root, 0.5 / root**3
 
 
-_COARSE, _FINE = 2.0**20, 2.0**32
-_GAPS, _SMALLEST = 64, -56
+_COARSE = 2.0**20
+_FINE = 2.0**32
+_GAPS = 64
+_SMALLEST = -56
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,10 @@ from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.study import Study
 
-TEST_PAIRS, TEST_CHOICES = 10_000, 2000
-"""Fresh Gaussian pairs that judge a release of a synthetic crowd, and how many of them a fresh voter answers."""
+TEST_PAIRS = 10_000
+"""Fresh Gaussian pairs that judge a release of a synthetic crowd."""
+TEST_CHOICES = 2000
+"""Number of these pairs that a fresh voter answers."""
 TRAINED = 0.75
 """Share of a file's voters from which a release is made; it has to predict the choices of the others."""
 

@@ -63,7 +63,8 @@ class Scenario(Enum):
 _ATTRIBUTES = tuple(s for s in Scenario if s is not Scenario.RANDOM)
 _SESSION = (*_ATTRIBUTES, *_ATTRIBUTES, Scenario.RANDOM)
 
-_LOW, _NEUTRAL = ("homeless", "criminal"), ("man", "woman")
+_LOW = ("homeless", "criminal")
+_NEUTRAL = ("man", "woman")
 _HIGH = ("pregnant", "male_executive", "female_executive", "female_doctor", "male_doctor")
 
 # Equally likely pairs, one for each place of the group; likelier pairs are repeated. If an attribute has three levels,

@@ -28,7 +28,9 @@ BOUNDS_EPSILON = 0.1
 """Figure 7: epsilon while B varies."""
 REAL_COMPARISON_VOTERS = 100
 """Figure 8(d)."""
-NO_PRIVACY_VOTERS, NO_PRIVACY_RECORDS = 50, 100
+NO_PRIVACY_VOTERS = 50
+"""Figure 10(a)."""
+NO_PRIVACY_RECORDS = 100
 """Figure 10(a)."""
 NO_PRIVACY_REAL_VOTERS = 200
 """Figure 10(b)."""

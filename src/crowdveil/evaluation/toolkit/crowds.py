@@ -37,8 +37,10 @@ TEST_PAIRS = 1000
 """Fresh pairs that judge each synthetic crowd."""
 NORM_BOUND = 2.0
 """B, unless it is what varies."""
-FEATURES, RECORDS = 10, 50
-"""d and n, unless specified."""
+FEATURES = 10
+"""d, unless specified."""
+RECORDS = 50
+"""n, unless specified."""
 
 Judge = Callable[[FloatArray, FloatArray], Mapping[str, FloatArray]]
 

@@ -34,8 +34,10 @@ WEIGHT_STEPS = 2**16
 """Grid steps of the largest allowed weight."""
 ALIKE = 0.5
 """Assumed upper bound on the correlation of one person's choices along a factor, if it is not measured."""
-_USUALLY_ALIKE, _USUAL_SCATTER = 0.2, 0.65
-"""Expected correlation, and expected scatter of voters relative to its bound, if measured; used for planning only."""
+_USUALLY_ALIKE = 0.2
+"""Expected correlation, if it is measured; used for planning only."""
+_USUAL_SCATTER = 0.65
+"""Expected scatter of voters relative to its bound, if it is measured; used for planning only."""
 _SQUARE_REACH = 4
 """A record moves the square of its voter's sum, divided by the number of terms, by less than this."""
 _LENGTHS = 6

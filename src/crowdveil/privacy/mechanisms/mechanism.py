@@ -354,6 +354,11 @@ class MechanismDescription:
     """The description of a mechanism, for one that runs it and releases something else beside it."""
 
     def __init__(self, inner: CrowdMechanism) -> None:
-        self.name, self.title, self.words = inner.name, inner.title, inner.words
-        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
-        self.estimates, self.third_answer = inner.estimates, inner.third_answer
+        self.name = inner.name
+        self.title = inner.title
+        self.words = inner.words
+        self.paradigms = inner.paradigms
+        self.papers = inner.papers
+        self.options = inner.options
+        self.estimates = inner.estimates
+        self.third_answer = inner.third_answer

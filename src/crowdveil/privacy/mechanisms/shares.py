@@ -111,7 +111,8 @@ class ShareComposition(MechanismDescription):
 
     def __init__(self, inner: CentralMechanism[Any, Any], question: ShareQuestion) -> None:
         super().__init__(inner)
-        self.takes, self.fits_once = inner.takes, inner.fits_once
+        self.takes = inner.takes
+        self.fits_once = inner.fits_once
         self._inner = inner
         self._question = question
 

@@ -31,8 +31,10 @@ LEAST_PASSWORD, MOST_PASSWORD = 12, 200
 SESSION_SECONDS = 12 * 3600
 LINK_SECONDS = 24 * 3600
 INVITATION_SECONDS = 7 * 24 * 3600
-CODE_DIGITS, CODE_SECONDS = 6, 30
-"""Length and lifetime of one-time codes, as in RFC 6238 and in every program for them."""
+CODE_DIGITS = 6
+"""Length of one-time codes, as in RFC 6238 and in every program for them."""
+CODE_SECONDS = 30
+"""Lifetime of one-time codes, as in RFC 6238 and in every program for them."""
 _NAME = re.compile(r"[\w.@+-]{1,80}")
 MOST_SHOWN = 1000
 

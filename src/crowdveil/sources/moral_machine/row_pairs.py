@@ -63,8 +63,10 @@ _NO_SINGLE_CHOICE = CODE[RowDefect.NO_SINGLE_CHOICE]
 _UNPAIRED = CODE[RowDefect.UNPAIRED]
 _ENTRY_ORDER = (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW)
 _CLAIM_ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
-_MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2
-"""Different claims on a dilemma that are kept: enough to settle what becomes of it."""
+_MOST_VOTERS = 3
+"""Voters whose claims on a dilemma are kept: enough to settle what becomes of it."""
+_MOST_OF_A_VOTER = 2
+"""Different claims of one voter on a dilemma that are kept: enough to settle what becomes of it."""
 _FEATURES, _SAVED, _NUMBER, _KIND = range(4)
 _BY_ROW = np.arange(3)
 _ONE_BIT, _THREE_BITS = np.uint64(1), np.uint64(7)
