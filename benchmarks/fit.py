@@ -22,7 +22,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
 from crowdveil.estimation.probit import slopes_and_weights
-from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.sources.simulated import simulated_batches, synthetic_crowd
 from crowdveil.study.bundled import load_study
 
 Solver = Callable[[FloatArray], FloatArray]
@@ -32,7 +32,7 @@ NORM_BOUND = 2.0
 
 def moral_machine(voters: int) -> Ballots:
     study = load_study("moral-machine")
-    return concatenate(study, list(simulate_crowd(study, voters, np.random.default_rng(0))))
+    return concatenate(study, list(simulated_batches(study, voters, np.random.default_rng(0))))
 
 
 def synthetic(voters: int, records: int = 50, features: int = 10) -> Ballots:

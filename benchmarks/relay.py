@@ -46,7 +46,7 @@ from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import Store, open_store
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from service import CONNECTIONS, Nothing, load
 
 BATCH = 1000
@@ -118,7 +118,7 @@ def _set_up(folder: str, most: int) -> list[bytes]:
 def _sealed(poll: HostedPoll, configuration: KeyConfiguration, most: int) -> list[bytes]:
     voters = 1000
     epsilons = Epsilons.same(poll.levels[0].epsilon, voters)
-    ballots = concatenate(poll.study, list(simulate_crowd(poll.study, voters, np.random.default_rng(1))))
+    ballots = concatenate(poll.study, list(simulated_batches(poll.study, voters, np.random.default_rng(1))))
     batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
     reports = write_reports(poll.mechanism, poll.study, epsilons, batch)
     return [configuration.seal(reports[number % voters]) for number in range(most)]

@@ -34,7 +34,7 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish.release import publish
 from crowdveil.publish.request import Request
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Study
 
@@ -50,7 +50,7 @@ Points = dict[float, dict[str, tuple[float, float]]]
 
 
 def simulate(path: Path, study: Study, voters: int) -> None:
-    write_ballots(path, study, simulate_crowd(study, voters, np.random.default_rng(0)), {})
+    write_ballots(path, study, simulated_batches(study, voters, np.random.default_rng(0)), {})
 
 
 def release(path: str, paradigm: str) -> None:

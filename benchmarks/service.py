@@ -41,7 +41,7 @@ from crowdveil.service.service import Service
 from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import Outcome
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 
 CONNECTIONS = 32
 ASKED = 0.60
@@ -127,7 +127,7 @@ def _bodies(voters: int) -> list[bytes]:
     """Make honest reports, of the three levels in turn."""
     poll = find_poll("moral-machine")
     epsilons = Epsilons(islice(cycle(level.epsilon for level in poll.levels), voters))
-    ballots = concatenate(poll.study, list(simulate_crowd(poll.study, voters, np.random.default_rng(1))))
+    ballots = concatenate(poll.study, list(simulated_batches(poll.study, voters, np.random.default_rng(1))))
     batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
     return [json.dumps(body).encode() for body in write_reports(poll.mechanism, poll.study, epsilons, batch)]
 

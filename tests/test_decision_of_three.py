@@ -11,7 +11,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.side_answers import Indifference, even_margin
 from crowdveil.protocol.decisions import read_decision, write_decision
 from crowdveil.publish.release import release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import COIN
 
@@ -22,7 +22,7 @@ OTHER = {**SAME, "life_years_gained": 5}
 @pytest.fixture(scope="module")
 def release():
     study = replace(load_study("kidney"), indifference="Toss a coin")
-    (crowd,) = simulate_crowd(study, 1000, np.random.default_rng(1), tau=0.4)
+    (crowd,) = simulated_batches(study, 1000, np.random.default_rng(1), tau=0.4)
     return release_for_experiments(crowd, "rlcp", epsilon=3, seed=2)
 
 
@@ -104,7 +104,7 @@ def test_a_wrong_choice_is_rare_at_high_certainty():
     pairs = [[SAME, {**SAME, "years_waiting": years}] for years in (1, 5, 7)] + [[SAME, OTHER]]
     wrong = stated = 0
     for seed in range(25):
-        (crowd,) = simulate_crowd(study, 800, np.random.default_rng(seed), spread=0, tau=0.8)
+        (crowd,) = simulated_batches(study, 800, np.random.default_rng(seed), spread=0, tau=0.8)
         made = release_for_experiments(crowd, "alcp", epsilon=1, seed=seed)
         for pair in pairs:
             decision = decide(made, pair)

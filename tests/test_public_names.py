@@ -83,7 +83,7 @@ def things(tmp_path_factory):
     models = cv.read_answers(folder / "models.jsonl", study)
     machine = cv.load_study("moral-machine")
     dilemma = machine.dilemma([{"girl": 1}, {"dog": 2}])
-    (crowd,) = cv.simulate_crowd(machine, 30, np.random.default_rng(1))
+    crowd = cv.simulate_crowd(machine, 30, seed=1)
     decision = cv.decide(cv.release_for_experiments(crowd, "rlcp", epsilon=1, seed=1), dilemma)
     promise = cv.PARADIGMS["vldp"]
     return {

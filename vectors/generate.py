@@ -35,7 +35,7 @@ from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_siz
 from crowdveil.privacy.noise.coins import Coin, LaplaceCoins
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
 from crowdveil.privacy.noise.source import exact_scale
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 
 FOLDER = Path(__file__).parent
@@ -55,7 +55,7 @@ def fit() -> dict[str, Any]:
     rng = np.random.default_rng(1)
     cases = [(synthetic_study(4), rng.integers(-2, 3, (n, 4)).astype(float)) for n in (1, 3, 6, 13)]
     for study in (load_study("moral-machine"), load_study("kidney")):
-        cases.append((study, next(simulate_crowd(study, 1, rng)).differences.astype(float)))
+        cases.append((study, next(simulated_batches(study, 1, rng)).differences.astype(float)))
     cases.append((synthetic_study(30), np.round(rng.standard_normal((12, 30)))))
     fits = [
         fit_voters(Ballots.from_differences(study, np.array([0, len(c)]), c), 2.0).values[0].tolist()

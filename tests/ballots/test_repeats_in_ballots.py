@@ -13,7 +13,7 @@ from crowdveil.ballots.ballots import Ballots, census, concatenate
 from crowdveil.ballots.columns import answered_alike
 from crowdveil.ballots.selection import filter_by_voter, merge, split_at_random
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study
 
@@ -23,7 +23,7 @@ ALIKE = np.array([1, -1, -1, 1, 1], np.int8)
 
 def named(names, alike=ALIKE):
     each = STUDY.drawing.dilemmas
-    (drawn,) = simulate_crowd(STUDY, len(names), np.random.default_rng(1), alike=1)
+    (drawn,) = simulated_batches(STUDY, len(names), np.random.default_rng(1), alike=1)
     assert drawn.records == each * len(names)
     return replace(drawn, names=pa.array(names), alike=alike)
 
@@ -91,23 +91,23 @@ def test_a_repeat_is_no_record_but_an_answer_and_part_of_the_fingerprint():
 
 def test_simulated_voters_answer_alike_as_often_as_told_or_by_the_model():
     rng = np.random.default_rng(2)
-    (nine,) = simulate_crowd(STUDY, 4000, rng, alike=0.9)
+    (nine,) = simulated_batches(STUDY, 4000, rng, alike=0.9)
     assert np.mean(nine.alike == 1) == pytest.approx(0.9, abs=0.025)
     # Without any preference every answer is a coin toss: alike by half; with a very strong one, nearly always.
     flat = replace(STUDY, features=tuple(replace(feature, lean=0.0) for feature in STUDY.features))
-    (half,) = simulate_crowd(flat, 4000, rng, spread=0)
+    (half,) = simulated_batches(flat, 4000, rng, spread=0)
     assert np.mean(half.alike == 1) == pytest.approx(0.5, abs=0.04)
-    (sure,) = simulate_crowd(flat, 4000, rng, spread=100)
+    (sure,) = simulated_batches(flat, 4000, rng, spread=100)
     assert np.mean(sure.alike == 1) > 0.95
     with pytest.raises(CrowdveilError, match="from 0 to 1"):
-        simulate_crowd(STUDY, 10, rng, alike=1.5)
+        simulated_batches(STUDY, 10, rng, alike=1.5)
     with pytest.raises(CrowdveilError, match="repeat = true"):
-        simulate_crowd("kidney", 10, rng, alike=0.9)
+        simulated_batches("kidney", 10, rng, alike=0.9)
 
 
 def test_a_crowd_without_repeats_is_the_same_as_before():
-    (plain,) = simulate_crowd("kidney", 20, np.random.default_rng(5))
-    (twice,) = simulate_crowd(STUDY, 20, np.random.default_rng(5))
+    (plain,) = simulated_batches("kidney", 20, np.random.default_rng(5))
+    (twice,) = simulated_batches(STUDY, 20, np.random.default_rng(5))
     assert plain.choices.tolist() == twice.choices.tolist()
     assert plain.dilemmas.tolist() == twice.dilemmas.tolist()
 

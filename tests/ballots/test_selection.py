@@ -9,7 +9,7 @@ import pytest
 from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.selection import filter_by_voter, split_at_random
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("kidney")
@@ -17,7 +17,7 @@ STUDY = load_study("kidney")
 
 @pytest.fixture
 def file(tmp_path):
-    (drawn,) = simulate_crowd(STUDY, 5, np.random.default_rng(1))
+    (drawn,) = simulated_batches(STUDY, 5, np.random.default_rng(1))
     write_ballots(tmp_path / "crowd.parquet", STUDY, [replace(drawn, names=pa.array(list("abcde")))], {})
     return open_ballots(tmp_path / "crowd.parquet")
 

@@ -8,7 +8,7 @@ from tests.evaluation.chat_server import chat_server
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.ballot_file import write_ballots
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
 
@@ -18,7 +18,7 @@ def made(tmp_path_factory):
     """A release of a kidney study, and the answers of two models to dilemmas that it draws."""
     folder = tmp_path_factory.mktemp("align")
     study, rng = load_study("kidney"), np.random.default_rng(1)
-    write_ballots(folder / "crowd.parquet", study, simulate_crowd(study, 300, rng), {})
+    write_ballots(folder / "crowd.parquet", study, simulated_batches(study, 300, rng), {})
     answer("ledger", "create", folder / "ledger", "--budget", "5")
     order = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "ledger")
     answer("release", folder / "crowd.parquet", *order, "--out", folder / "release.json")

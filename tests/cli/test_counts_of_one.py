@@ -11,7 +11,7 @@ from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 SEVERAL = re.compile(r"\b1 (simulated )?(voters|records|rows|releases|choices|features|dilemmas|people|exceed)\b")
@@ -59,7 +59,7 @@ def test_a_file_with_one_row(tmp_path):
 
 def test_one_voter_of_several(tmp_path):
     study = load_study("kidney")
-    write_ballots(tmp_path / "two.parquet", study, simulate_crowd(study, 2, np.random.default_rng(1)), {})
+    write_ballots(tmp_path / "two.parquet", study, simulated_batches(study, 2, np.random.default_rng(1)), {})
     parts = ("--share", "0.5", "--seed", "1", "--out", tmp_path / "a.parquet", "--rest", tmp_path / "b.parquet")
     assert said("ballots", "split", tmp_path / "two.parquet", *parts).count("1 voter") == 2
 

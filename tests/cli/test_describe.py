@@ -7,13 +7,13 @@ from tests.program import answer, crowdveil
 
 from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 
 def test_factors_beside_the_generator(tmp_path):
     study = load_study("moral-machine")
-    write_ballots(tmp_path / "b", study, simulate_crowd(study, 40, np.random.default_rng(1)), {})
+    write_ballots(tmp_path / "b", study, simulated_batches(study, 40, np.random.default_rng(1)), {})
     data = answer("describe", tmp_path / "b")
     assert list(data["factors"]) == [factor.name for factor in study.factors]
     assert list(data["features"]) == list(study.feature_names)

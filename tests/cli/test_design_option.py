@@ -8,7 +8,7 @@ from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.releases import read_release
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("kidney")
@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     """Ballots of 200 simulated voters, those of 20 others, and a ledger."""
     place = tmp_path_factory.mktemp("design")
     for name, voters, seed in (("crowd", 200, 1), ("others", 20, 2), ("few", 2, 3)):
-        (drawn,) = simulate_crowd(STUDY, voters, np.random.default_rng(seed))
+        (drawn,) = simulated_batches(STUDY, voters, np.random.default_rng(seed))
         write_ballots(place / f"{name}.parquet", STUDY, [drawn], {})
     answer("ledger", "create", place / "ledger", "--budget", "9")
     return place
@@ -63,7 +63,7 @@ def machine(tmp_path_factory):
     """Ballots of 300 simulated voters of the study that has more features than factors, and a ledger."""
     place = tmp_path_factory.mktemp("along")
     study = load_study("moral-machine")
-    (drawn,) = simulate_crowd(study, 300, np.random.default_rng(1))
+    (drawn,) = simulated_batches(study, 300, np.random.default_rng(1))
     write_ballots(place / "crowd.parquet", study, [drawn], {})
     answer("ledger", "create", place / "ledger", "--budget", "99")
     return place

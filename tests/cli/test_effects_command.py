@@ -11,7 +11,7 @@ from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.cli.terminal import WIDTH
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
     """Ballots of 400 simulated voters who said which of two teams they belong to, and a ledger."""
     folder = tmp_path_factory.mktemp("effects")
     study = load_study("moral-machine")
-    (drawn,) = simulate_crowd(study, 400, np.random.default_rng(1))
+    (drawn,) = simulated_batches(study, 400, np.random.default_rng(1))
     about = {"team": Categories(("reds", "blues & <greens>"), (np.arange(400) % 2).astype(np.int16))}
     ballots = Ballots(study, drawn.offsets, drawn.dilemmas, drawn.choices, scenarios=drawn.scenarios, about=about)
     write_ballots(folder / "crowd.parquet", study, [ballots], {})

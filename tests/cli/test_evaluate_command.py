@@ -5,7 +5,7 @@ import pytest
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.ballot_file import write_ballots
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -19,7 +19,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("evaluate")
     study = load_study("moral-machine")
     for name, seed in (("in.parquet", 1), ("out.parquet", 2)):
-        write_ballots(folder / name, study, simulate_crowd(study, 60, np.random.default_rng(seed)), {})
+        write_ballots(folder / name, study, simulated_batches(study, 60, np.random.default_rng(seed)), {})
     answer("ledger", "create", folder / "ledger", "--budget", "5")
     order = ("--paradigm", "vlcp", "--mechanism", "algorithm-1", "--epsilon", "1", "--ledger", folder / "ledger")
     answer("release", folder / "in.parquet", *order, "--out", folder / "release.json")
@@ -69,7 +69,7 @@ def test_mistakes_are_told_before_anything_is_computed(made, tmp_path):
 
 def test_the_bar_of_a_feature_that_the_study_never_varies_is_not_known(tmp_path):
     study = dilemmas_with_a_fixed_feature()
-    write_ballots(tmp_path / "b.parquet", study, simulate_crowd(study, 60, np.random.default_rng(1)), {})
+    write_ballots(tmp_path / "b.parquet", study, simulated_batches(study, 60, np.random.default_rng(1)), {})
     order = ("--paradigm", "vlcp", "--epsilon", "1", "--experiment-seed", "1")
     answer("release", tmp_path / "b.parquet", *order, "--out", tmp_path / "r.json")
     result = crowdveil("evaluate", tmp_path / "r.json", tmp_path / "b.parquet", "--allow-experiment")

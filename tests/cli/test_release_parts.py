@@ -10,7 +10,7 @@ from tests.program import answer, crowdveil, refused
 from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("kidney")
@@ -19,7 +19,7 @@ STUDY = load_study("kidney")
 @pytest.fixture
 def folder(tmp_path):
     """Ballots of 200 named simulated voters in two teams, and a ledger with a budget of 2."""
-    (drawn,) = simulate_crowd(STUDY, 200, np.random.default_rng(1))
+    (drawn,) = simulated_batches(STUDY, 200, np.random.default_rng(1))
     about = {"team": Categories(("reds", "blues"), (np.arange(200) % 2).astype(np.int16))}
     names = Ballots.from_arrays(
         STUDY, [f"v{i}" for i in range(200)], *([[f.low for f in STUDY.features]] * 200 for _ in range(2)), [1] * 200

@@ -12,7 +12,7 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish.release import publish
 from crowdveil.publish.request import Request
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 
@@ -25,7 +25,7 @@ def _few_crowds(few_crowds):
 def release_file(tmp_path_factory):
     """A release of a simulated kidney crowd, with little noise."""
     folder = tmp_path_factory.mktemp("released")
-    (ballots,) = simulate_crowd(load_study("kidney"), 400, np.random.default_rng(5))
+    (ballots,) = simulated_batches(load_study("kidney"), 400, np.random.default_rng(5))
     ledger = Ledger.create(folder / "ledger", 20)
     request = Request(PARADIGMS["vlcp"], Epsilon("20"), mechanism="algorithm-1")
     publish(ballots, request, ledger, folder / "release.json")

@@ -19,7 +19,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, PURE
-from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.sources.simulated import simulated_batches, synthetic_crowd
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
@@ -28,7 +28,7 @@ VOTERS, BOUND, ONE = 700, 2.0, Epsilon.of_millionths(1_000_000)
 
 @pytest.fixture(scope="module")
 def crowd() -> Ballots:
-    return concatenate(STUDY, list(simulate_crowd(STUDY, VOTERS, np.random.default_rng(5))))
+    return concatenate(STUDY, list(simulated_batches(STUDY, VOTERS, np.random.default_rng(5))))
 
 
 def cut(crowd: Ballots, path: Path, per_batch: int) -> BallotFile:

@@ -17,7 +17,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.publish.release import release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import Factor
 from scripted_noise import RecordingNoise
@@ -67,7 +67,7 @@ def test_batches_do_not_matter(monkeypatch):
 
 def test_a_crowd_that_the_study_drew_varies_like_its_generator():
     study = load_study("moral-machine")
-    (crowd,) = simulate_crowd(study, 1500, np.random.default_rng(2))
+    (crowd,) = simulated_batches(study, 1500, np.random.default_rng(2))
     found = dilemma_variation(crowd)
     for one in (*found.factors, *found.features):
         # 19,500 pairs, 13 of one voter together: six standard errors of a share are below 6 x .5 x sqrt(13 / 19,500).
@@ -86,7 +86,7 @@ OTHERS = "another data set"
 
 
 def crowd(study, voters, seed):
-    return next(simulate_crowd(study, voters, np.random.default_rng(seed)))
+    return next(simulated_batches(study, voters, np.random.default_rng(seed)))
 
 
 def test_choices_are_not_read():

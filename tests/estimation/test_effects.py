@@ -14,7 +14,7 @@ from crowdveil.estimation.effects import (
     public_shares,
     ratio_of,
 )
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
@@ -71,7 +71,7 @@ def test_an_effect_is_a_difference_of_shares_and_its_interval_knows_voters():
 
 
 def test_the_generator_keeps_the_types_of_scenario():
-    (drawn,) = simulate_crowd(STUDY, 300, np.random.default_rng(1))
+    (drawn,) = simulated_batches(STUDY, 300, np.random.default_rng(1))
     counts = np.bincount(drawn.scenarios.codes, minlength=7) / 300
     assert dict(zip(drawn.scenarios.labels, counts.tolist(), strict=True)) == {
         **dict.fromkeys(("Utilitarian", "Gender", "Fitness", "Age", "Social Status", "Species"), 2.0),

@@ -13,7 +13,7 @@ from crowdveil.privacy.side_answers import Reliability
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
@@ -21,7 +21,7 @@ from crowdveil.study.translations import INTERFACE_LANGUAGES
 @pytest.fixture(scope="module")
 def release():
     study = replace(load_study("kidney"), repeat=True)
-    (crowd,) = simulate_crowd(study, 100, np.random.default_rng(1))
+    (crowd,) = simulated_batches(study, 100, np.random.default_rng(1))
     made = release_for_experiments(crowd, "rlcp", epsilon=3, seed=2)
     return replace(made, reliability=Reliability(0.874, 0.01, 0.8531, 0.8904))
 

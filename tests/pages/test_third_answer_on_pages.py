@@ -11,14 +11,14 @@ from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import decision_section
 from crowdveil.privacy.side_answers import Indifference
 from crowdveil.publish.release import release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 
 @pytest.fixture(scope="module")
 def release():
     study = replace(load_study("kidney"), indifference="Toss a coin")
-    (crowd,) = simulate_crowd(study, 200, np.random.default_rng(1))
+    (crowd,) = simulated_batches(study, 200, np.random.default_rng(1))
     made = release_for_experiments(crowd, "rlcp", epsilon=3, seed=2)
     return replace(made, indifference=Indifference(1.0, 0.02, 0.96, 1.04, 0.62, 0.01))
 

@@ -16,7 +16,7 @@ from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.publish.gather import ReportedGroups, check_implied, implied_from_reports, release_from_reports
 from crowdveil.publish.implied_effects import implied_effects
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import synthetic_study
 
 pytestmark = pytest.mark.usefixtures("few_crowds")
@@ -31,7 +31,7 @@ CROWDS = {"score": "rldp", "one-bit": "vldp"}
 def reports(mechanism, voters, about, seed=1):
     """Voters who prefer more of the first feature, and of whom every third is in a group that prefers less."""
     noise = FloatNoiseForExperiments(seed)
-    (drawn,) = simulate_crowd(STUDY, voters, np.random.default_rng(seed))
+    (drawn,) = simulated_batches(STUDY, voters, np.random.default_rng(seed))
     group = (np.arange(voters) % 3 == 0).astype(np.int64)
     wanted = np.where(np.repeat(group, drawn.counts) == 1, -1, 1) * drawn.dilemmas[:, 0]
     margins = wanted + np.random.default_rng([seed, 1]).standard_normal(drawn.records)

@@ -7,14 +7,14 @@ from scipy.special import ndtr
 import crowdveil as cv
 from crowdveil.estimation.effects import public_pairs
 from crowdveil.publish.implied_effects import preferred
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 
 STUDY = cv.load_study("moral-machine")
 
 
 @pytest.fixture(scope="module")
 def crowd():
-    (ballots,) = simulate_crowd(STUDY, 3000, np.random.default_rng(2), spread=0.0)
+    (ballots,) = simulated_batches(STUDY, 3000, np.random.default_rng(2), spread=0.0)
     return ballots
 
 

@@ -8,7 +8,7 @@ import pytest
 import crowdveil as cv
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 
 STUDY = cv.load_study("kidney")
 
@@ -16,7 +16,7 @@ STUDY = cv.load_study("kidney")
 @pytest.fixture
 def ballots():
     """Two teams of 100 simulated voters."""
-    (drawn,) = simulate_crowd(STUDY, 200, np.random.default_rng(1))
+    (drawn,) = simulated_batches(STUDY, 200, np.random.default_rng(1))
     about = {"team": Categories(("reds", "blues"), (np.arange(200) % 2).astype(np.int16))}
     return Ballots(STUDY, drawn.offsets, drawn.dilemmas, drawn.choices, about=about)
 

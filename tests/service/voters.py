@@ -18,7 +18,7 @@ from crowdveil.service.api.submissions import read_submission
 from crowdveil.service.poll import HostedPoll as Poll
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.store.submissions import SubmissionRow
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.plain_data import canonical_json
 
@@ -33,7 +33,7 @@ def poll(name: str = "p", paradigm: str = "rldp", study: str = "kidney", **rules
 def reports(asked: Poll, voters: int) -> tuple[dict[str, Any], ...]:
     """Honest reports, of the poll's levels in turn."""
     epsilons = Epsilons(islice(cycle(level.epsilon for level in asked.levels), voters))
-    ballots = concatenate(asked.study, list(simulate_crowd(asked.study, voters, np.random.default_rng(5))))
+    ballots = concatenate(asked.study, list(simulated_batches(asked.study, voters, np.random.default_rng(5))))
     batch = DISTRIBUTED[asked.mechanism].report(ballots, asked.settings, epsilons, BulkNoise())
     return tuple(write_reports(asked.mechanism, asked.study, epsilons, batch))
 

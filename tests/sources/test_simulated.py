@@ -13,7 +13,7 @@ from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import simulated
-from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.sources.simulated import simulate_crowd, simulated_batches, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -61,7 +61,7 @@ def test_m_is_uniform() -> None:
 @pytest.mark.parametrize("name", ["moral-machine", "kidney"])
 def test_without_spread_everyone_answers_by_the_studys_lean(name: str) -> None:
     study = load_study(name)
-    (block,) = simulate_crowd(study, 2_000, np.random.default_rng(4), spread=0)
+    (block,) = simulated_batches(study, 2_000, np.random.default_rng(4), spread=0)
     assert answers_follow(block.differences @ np.array([f.lean for f in study.features]))
 
 
@@ -71,7 +71,7 @@ def test_spread_is_the_standard_deviation_of_each_preference() -> None:
         Feature(f"f{k}", f"f{k}", 0, 2, levels=(0, 1, 2), lean=lean) for k, lean in enumerate((1, -2, 0.5))
     )
     study = Study("one", "One", "Which?", features, Drawing("independent", 1))
-    (block,) = simulate_crowd(study, 15_000, np.random.default_rng(5), spread=1.5)
+    (block,) = simulated_batches(study, 15_000, np.random.default_rng(5), spread=1.5)
     v = block.differences.astype(float)
     assert answers_follow(v @ [1, -2, 0.5] / np.sqrt(1 + 1.5**2 * np.sum(v**2, axis=1)))
     assert not answers_follow(v @ [1, -2, 0.5]), "the test would not notice a spread of 0"
@@ -80,14 +80,14 @@ def test_spread_is_the_standard_deviation_of_each_preference() -> None:
 def test_a_crowd_depends_on_the_seed_and_not_on_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated, "VOTERS_PER_BLOCK", 64)
     study = load_study("moral-machine")
-    crowd = concatenate(study, list(simulate_crowd(study, 150, np.random.default_rng(6))))
+    crowd = concatenate(study, list(simulated_batches(study, 150, np.random.default_rng(6))))
     assert crowd.voters == 150
     assert (crowd.counts == 13).all()
-    again = concatenate(study, list(simulate_crowd(study, 150, np.random.default_rng(6))))
+    again = concatenate(study, list(simulated_batches(study, 150, np.random.default_rng(6))))
     assert np.array_equal(again.differences, crowd.differences)
-    interrupted = list(islice(simulate_crowd(study, 150, np.random.default_rng(6)), 2))
+    interrupted = list(islice(simulated_batches(study, 150, np.random.default_rng(6)), 2))
     assert np.array_equal(interrupted[1].differences, crowd[64:128].differences)
-    other = concatenate(study, list(simulate_crowd(study, 150, np.random.default_rng(7))))
+    other = concatenate(study, list(simulated_batches(study, 150, np.random.default_rng(7))))
     assert not np.array_equal(other.differences, crowd.differences)
     first, second = (crowd[start : start + 64].differences for start in (0, 64))
     assert not np.array_equal(first, second), "two blocks are the same voters"
@@ -98,7 +98,7 @@ def test_a_crowd_depends_on_the_seed_and_not_on_its_reader(monkeypatch: pytest.M
 )
 def test_a_simulated_crowd_fits_a_ballot_file(tmp_path: Path, name: str, kind: type) -> None:
     study = load_study(name)
-    blocks = list(simulate_crowd(study, 40, np.random.default_rng(8)))
+    blocks = list(simulated_batches(study, 40, np.random.default_rng(8)))
     assert all(block.differences.dtype == kind for block in blocks)
     assert all((np.abs(block.differences) <= study.reach).all() for block in blocks)
     assert write_ballots(tmp_path / "crowd", study, blocks, {}) == 40
@@ -108,7 +108,7 @@ def test_a_simulated_crowd_fits_a_ballot_file(tmp_path: Path, name: str, kind: t
 def test_levels_between_whole_numbers_are_kept() -> None:
     feature = Feature("share", "share", 0, 1, levels=(0, 0.5, 1))
     study = Study("half", "Half", "Which?", (feature,), Drawing("independent", 20))
-    (block,) = simulate_crowd(study, 20, np.random.default_rng(9))
+    (block,) = simulated_batches(study, 20, np.random.default_rng(9))
     assert set(np.abs(block.differences).ravel()) == {0.5, 1.0}
 
 
@@ -117,7 +117,7 @@ def test_a_crowd_needs_a_voter(voters: int) -> None:
     with pytest.raises(
         CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 to 10,000,000,000"
     ):
-        simulate_crowd(load_study("kidney"), voters, np.random.default_rng(1))
+        simulated_batches(load_study("kidney"), voters, np.random.default_rng(1))
     with pytest.raises(
         CrowdveilError, match=r"the number of voters is .*: give a whole number from 1 to 10,000,000,000"
     ):
@@ -127,10 +127,21 @@ def test_a_crowd_needs_a_voter(voters: int) -> None:
 @pytest.mark.parametrize("spread", [-0.1, float("nan"), float("inf")])
 def test_a_spread_is_a_finite_number(spread: float) -> None:
     with pytest.raises(CrowdveilError, match="spread"):
-        simulate_crowd(load_study("kidney"), 1, np.random.default_rng(1), spread)
+        simulated_batches(load_study("kidney"), 1, np.random.default_rng(1), spread)
 
 
 def test_a_study_may_have_any_number_of_dilemmas() -> None:
     study = replace(load_study("moral-machine"), drawing=Drawing("moral-machine", 5))
-    (block,) = simulate_crowd(study, 3, np.random.default_rng(1))
+    (block,) = simulated_batches(study, 3, np.random.default_rng(1))
     assert block.counts.tolist() == [5, 5, 5]
+
+
+def test_a_crowd_is_ready_to_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdveil.sources.simulated.VOTERS_PER_BLOCK", 40)
+    study = load_study("kidney")
+    crowd = simulate_crowd("kidney", 100, seed=7)
+    assert census(crowd) == census(concatenate(study, list(simulated_batches(study, 100, np.random.default_rng(7)))))
+    assert census(simulate_crowd("kidney", 100)) == census(simulate_crowd(study, 100, seed=0)) != census(crowd)
+    assert crowd.origin == {"simulated": True, "seed": 7}
+    with pytest.raises(CrowdveilError, match="the seed is -1: give a whole number from 0 up"):
+        simulate_crowd("kidney", 100, seed=-1)

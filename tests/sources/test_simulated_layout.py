@@ -13,7 +13,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine.importing import load_moral_machine
 from crowdveil.sources.moral_machine.layout import COLUMNS
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.sources.simulated_layout import REFUSED_FOR, LayoutFault, write_public_layout
 from crowdveil.study.bundled import load_study
 
@@ -28,7 +28,7 @@ def sessions(ballots: Ballots) -> list[list[list[int]]]:
 @pytest.mark.parametrize("name", ["crowd.csv", "crowd.csv.gz"])
 def test_an_import_finds_the_simulated_crowd(tmp_path: Path, name: str) -> None:
     expected = write_public_layout(tmp_path / name, STUDY, 120, np.random.default_rng(5))
-    crowd = concatenate(STUDY, list(simulate_crowd(STUDY, 120, np.random.default_rng(5))))
+    crowd = concatenate(STUDY, list(simulated_batches(STUDY, 120, np.random.default_rng(5))))
     imported = load_moral_machine(tmp_path / name)
     assert sessions(imported.ballots) == sessions(crowd)
     assert expected.as_dict() == {"rows": 120 * 26, "records": 120 * 13, "voters": 120, "refused": {}}

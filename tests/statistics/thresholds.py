@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.estimation.threshold import exact_threshold
 from crowdveil.publish.release import release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 PARADIGMS = ("vlcp", "rlcp", "alcp", "vldp", "rldp", "aldp")
@@ -19,7 +19,7 @@ VOTERS, EPSILON, DILEMMAS = 500, 1, 10
 
 
 def crowd(study, voters, seed, tau):
-    return next(iter(simulate_crowd(study, voters, np.random.default_rng(seed), tau=tau)))
+    return next(iter(simulated_batches(study, voters, np.random.default_rng(seed), tau=tau)))
 
 
 def main(runs):

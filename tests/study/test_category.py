@@ -14,7 +14,7 @@ from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import check_ballot, read_session, write_ballot, write_session
 from crowdveil.publish.release import release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas, draw_session, has_plenty
 from crowdveil.study.study import Study
@@ -169,7 +169,7 @@ def test_arrays_need_one_level_too() -> None:
 
 @pytest.mark.parametrize("paradigm", ["vlcp", "rlcp", "alcp", "vldp", "rldp", "aldp"])
 def test_effects_of_levels_sum_to_zero_and_decide(paradigm: str) -> None:
-    crowd = concatenate(LUNCH, list(simulate_crowd(LUNCH, 2000, np.random.default_rng(3))))
+    crowd = concatenate(LUNCH, list(simulated_batches(LUNCH, 2000, np.random.default_rng(3))))
     release = release_for_experiments(crowd, paradigm, epsilon=10, seed=4)
     for columns in LUNCH.level_columns:
         # Axes are integers with 20 binary digits.

@@ -60,12 +60,12 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
     import numpy as np
 
     from crowdveil.ballots.ballot_file import open_ballots, write_ballots
-    from crowdveil.sources.simulated import simulate_crowd
+    from crowdveil.sources.simulated import simulated_batches
     from crowdveil.study.bundled import load_study
 
     study = load_study("moral-machine")
     path = folder / "ballots.parquet"
-    crowd = simulate_crowd(study, voters, np.random.default_rng(SEED))
+    crowd = simulated_batches(study, voters, np.random.default_rng(SEED))
     tell(f"1. {voters:,} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
     write_ballots(path, study, crowd, {"simulated": True, "seed": SEED})
     return open_ballots(path)

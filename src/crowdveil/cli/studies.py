@@ -80,7 +80,7 @@ def simulate(
     import numpy as np
 
     from crowdveil.ballots.ballot_file import write_ballots
-    from crowdveil.sources.simulated import TAU, simulate_crowd, synthetic_crowd
+    from crowdveil.sources.simulated import TAU, simulated_batches, synthetic_crowd
     from crowdveil.study.bundled import load_study
 
     found = load_study(study)
@@ -113,7 +113,7 @@ def simulate(
     if found.drawing.method == "gaussian":
         crowd = synthetic_crowd(voters, dilemmas, found.dimension, rng).ballots.batches()
     else:
-        crowd = simulate_crowd(found, voters, rng, tau=TAU if tau is None else tau, alike=alike)
+        crowd = simulated_batches(found, voters, rng, tau=TAU if tau is None else tau, alike=alike)
     with progress("simulating", voters, "voters") as advance:
         written = write_ballots(out_path, found, _counted(crowd, advance), {"simulated": True, "seed": seed})
     show(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.ballots.columns import CODE, Categories, dilemmas_between
 from crowdveil.errors import CrowdveilError, check_type, check_whole, is_number, shown
 from crowdveil.study.bundled import find_study, synthetic_study
@@ -84,12 +84,36 @@ class Responses:
 def simulate_crowd(
     study: str | Study,
     voters: int,
+    *,
+    seed: int = 0,
+    spread: float = 0.3,
+    tau: float = TAU,
+    alike: float | None = None,
+) -> Ballots:
+    """Draw a crowd around the study's own lean: beta_i ~ N(lean, spread^2 I). The same seed gives the same crowd.
+
+    ``tau`` is the voters' threshold in a study that allows a third answer. ``alike``, in a study that asks one dilemma
+    twice, is the share of voters who answer it alike; by default, the model says how many do.
+
+    >>> simulate_crowd("kidney", 100)
+    Ballots(kidney: 100 voters, 4,000 records)
+    """
+    check_whole(seed, "the seed", 0)
+    asked = find_study(study)
+    rng = np.random.default_rng(seed)
+    origin = {"simulated": True, "seed": seed}
+    return replace(join_batches(asked, list(simulated_batches(asked, voters, rng, spread, tau, alike))), origin=origin)
+
+
+def simulated_batches(
+    study: str | Study,
+    voters: int,
     rng: np.random.Generator,
     spread: float = 0.3,
     tau: float = TAU,
     alike: float | None = None,
 ) -> Iterator[Ballots]:
-    """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
+    """Draw the same crowd, of any size, block by block."""
     return (responses.ballots() for responses in simulate_responses(find_study(study), voters, rng, spread, tau, alike))
 
 
@@ -149,7 +173,7 @@ def _vote(
 def _answered_alike(
     worth: FloatArray, felt: FloatArray, tau: float, rng: np.random.Generator, share: float | None
 ) -> BoolArray:
-    """Ask each voter one of her dilemmas again, or let a share of them give the same answer."""
+    """Ask each voter one of the voter's dilemmas again, or let a share of them give the same answer."""
     voters, dilemmas = worth.shape
     if share is not None:
         return np.asarray(rng.random(voters) < share)

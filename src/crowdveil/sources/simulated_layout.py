@@ -113,7 +113,7 @@ def write_public_layout(
     """Write a simulated crowd's answers as CSV (gzipped if the name ends in .gz), one block of voters at a time.
 
     ``dirty`` is the share of dilemmas with something wrong or unusual, of all kinds in equal parts. The answers are
-    those of ``simulate_crowd`` with a generator of the same seed. Dilemmas are in random order within a block, with
+    those of ``simulated_batches`` with a generator of the same seed. Dilemmas are in random order within a block, with
     their two rows one after the other. ``progress`` is called with the number of voters written.
     """
     if study.name != "moral-machine":

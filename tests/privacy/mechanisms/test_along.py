@@ -16,14 +16,14 @@ from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, MECHANISMS, recommended_along
 from crowdveil.publish.release import preview, release_for_experiments
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 
 MACHINE = load_study("moral-machine")
 EVERYTHING = replace(MACHINE, along="features")
 PAGE = (Path(__file__).parents[3] / "docs/mechanisms.md").read_text(encoding="utf-8")
-CROWD = concatenate(MACHINE, list(simulate_crowd(MACHINE, 1500, np.random.default_rng(4))))
+CROWD = concatenate(MACHINE, list(simulated_batches(MACHINE, 1500, np.random.default_rng(4))))
 
 
 def test_what_releases_measure_is_no_part_of_what_is_asked():
@@ -151,7 +151,7 @@ def test_the_docs_say_from_how_many_voters_on_every_direction_is_measured(mechan
 
 def test_three_answers_are_measured_along_features_too():
     study = replace(MACHINE, indifference="Toss a coin")
-    crowd = concatenate(study, list(simulate_crowd(study, 300, np.random.default_rng(4))))
+    crowd = concatenate(study, list(simulated_batches(study, 300, np.random.default_rng(4))))
     factors, features = (
         release_for_experiments(crowd, "aldp", epsilon=1, seed=1, along=along) for along in ("factors", "features")
     )

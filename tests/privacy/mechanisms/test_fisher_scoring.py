@@ -15,7 +15,7 @@ from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.fisher_sums import SENSITIVITY
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
-from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.sources.simulated import simulated_batches, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import RecordingNoise
 
@@ -168,7 +168,7 @@ def thinned(study, voters, answers):
 
     All answered as many: so voters count equally, and so do records.
     """
-    whole = next(simulate_crowd(study, voters, np.random.default_rng(1)))
+    whole = next(simulated_batches(study, voters, np.random.default_rng(1)))
     order = np.random.default_rng(2).random((voters, study.drawing.dilemmas)).argsort(axis=1)[:, :answers]
     places = (whole.offsets[:-1, None] + order).ravel()
     ballots = Ballots.from_differences(study, np.arange(voters + 1) * order.shape[1], whole.differences[places])
@@ -199,7 +199,7 @@ def test_without_noise_it_is_the_pooled_probit(mechanism, answers, study):
 def test_expected_noise_is_of_the_size_that_is_told_of_an_indifferent_crowd():
     """Of coin tosses the preference is zero, where the expected noise is computed: steps start near it."""
     rng = np.random.default_rng(8)
-    whole = next(simulate_crowd(KIDNEY, 2000, rng))
+    whole = next(simulated_batches(KIDNEY, 2000, rng))
     coins = rng.choice([-1.0, 1.0], whole.records)
     ballots = Ballots.from_differences(KIDNEY, whole.offsets, whole.differences * coins[:, None])
     for mechanism in ALL:
@@ -211,7 +211,7 @@ def test_expected_noise_is_of_the_size_that_is_told_of_an_indifferent_crowd():
 
 def test_by_records_a_longer_ballot_weighs_more_and_by_voters_it_does_not():
     """Half of the voters answered once, half eight times, and they want opposite things."""
-    one = next(simulate_crowd(SYNTHETIC, 600, np.random.default_rng(4), spread=0.0))
+    one = next(simulated_batches(SYNTHETIC, 600, np.random.default_rng(4), spread=0.0))
     x = one.differences * np.where(one.differences[:, :1] < 0, -1, 1)  # all want more of the first feature
     short, long = x[:300], -x[300 : 300 + 8 * 300]
     offsets = np.concatenate([np.arange(300), 300 + 8 * np.arange(301)])

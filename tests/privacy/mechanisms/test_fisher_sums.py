@@ -20,7 +20,7 @@ from crowdveil.privacy.mechanisms.fisher_sums import (
     square_sums,
     step_sums,
 )
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 
 STUDY, MACHINE = synthetic_study(3, 8), load_study("moral-machine")
@@ -176,7 +176,7 @@ def test_step_sums_against_numpy(by_voter):
 
 @pytest.mark.parametrize("by_voter", [True, False])
 def test_batches_in_any_order_give_the_same_bits(by_voter):
-    whole = next(simulate_crowd(MACHINE, 40, np.random.default_rng(3)))
+    whole = next(simulated_batches(MACHINE, 40, np.random.default_rng(3)))
     design = public_design(MACHINE)
     at = ScoringStep.at(np.full(9, 0.2), design.sample.head(2000), SCATTER if by_voter else None, 3.0)
 

@@ -12,7 +12,7 @@ from crowdveil.privacy.mechanisms.fisher_sums import SCORE_STEPS, SENSITIVITY
 from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping, NoisyGroup, groups_by_counts
 from crowdveil.privacy.mechanisms.group_scores import GroupScores, split
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import RecordingNoise
 
@@ -55,7 +55,7 @@ def test_a_voter_who_leaves_a_group_and_enters_another_moves_no_more_than_the_no
 
 
 def test_the_noise_of_counts_and_of_every_groups_steps_adds_up_to_epsilon():
-    (drawn,) = simulate_crowd(load_study("kidney"), 3000, np.random.default_rng(1))
+    (drawn,) = simulated_batches(load_study("kidney"), 3000, np.random.default_rng(1))
     about = {"team": Categories(GROUPING.labels, (np.arange(3000) % 3).astype(CODE))}
     ballots = Ballots(drawn.study, drawn.offsets, drawn.dilemmas, drawn.choices, about=about)
     settings, epsilon, noise = MechanismSettings(ballots.study, 2.0), Epsilon(2), RecordingNoise()

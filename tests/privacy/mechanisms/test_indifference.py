@@ -35,7 +35,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.releases import release_from_dict
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import EveryOutcome, RecordingNoise
 
@@ -133,7 +133,7 @@ def test_too_small_a_budget_cannot_be_split():
 def indifferent_crowd(voters, tau=0.5, seed=3):
     """A crowd that answers by the threshold model, and in which nobody differs."""
     study = replace(load_study("kidney"), indifference="Toss a coin")
-    (drawn,) = simulate_crowd(study, voters, np.random.default_rng(seed), spread=0, tau=tau)
+    (drawn,) = simulated_batches(study, voters, np.random.default_rng(seed), spread=0, tau=tau)
     return drawn
 
 

@@ -20,7 +20,7 @@ from crowdveil.privacy.mechanisms.one_bit import FLIP, LENGTH_ONE_IN, BitReports
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import EveryOutcome
 
@@ -129,7 +129,7 @@ def test_the_clip_is_a_quarter_of_the_deviation_of_a_whole_ballots_mean_score():
 @cache
 def crowd(voters, seed=1):
     study = load_study("moral-machine")
-    ballots = join_batches(study, list(simulate_crowd(study, voters, np.random.default_rng(seed))))
+    ballots = join_batches(study, list(simulated_batches(study, voters, np.random.default_rng(seed))))
     return ballots, MechanismSettings(study, study.norm_bound, drawn=True)
 
 

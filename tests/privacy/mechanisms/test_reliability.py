@@ -25,7 +25,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.publish.release import preview, release_for_experiments
 from crowdveil.releases import release_from_dict
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import EveryOutcome, RecordingNoise
 
@@ -45,7 +45,7 @@ def ballot(alike, copies=1):
 
 
 def crowd_of(voters, alike=0.9, seed=3):
-    (drawn,) = simulate_crowd(KIDNEY, voters, np.random.default_rng(seed), alike=alike)
+    (drawn,) = simulated_batches(KIDNEY, voters, np.random.default_rng(seed), alike=alike)
     return drawn
 
 
@@ -83,7 +83,7 @@ def test_one_voter_moves_the_count_by_as_much_as_the_noise_covers():
 )
 def test_a_central_budget_is_split_and_never_exceeded(name, third):
     study = replace(KIDNEY, indifference=third)
-    (drawn,) = simulate_crowd(study, 40, np.random.default_rng(1))
+    (drawn,) = simulated_batches(study, 40, np.random.default_rng(1))
     noise, settings = RecordingNoise(), MechanismSettings(study, 2.0)
     mechanism = central(name, study)
     mechanism.release(mechanism.measure(drawn, settings, Epsilon(1)), settings, Epsilon(1), noise)
@@ -95,7 +95,7 @@ def test_a_central_budget_is_split_and_never_exceeded(name, third):
 def test_the_split_is_shown_before_it_is_spent(crowd):
     assert preview(crowd, "vlcp", epsilon=2).as_dict()["split"] == {"preference": 1.8, "reliability": 0.2}
     assert preview(crowd, "vldp", epsilon=2).as_dict()["split"] == {"preference": 0.9, "reliability": 0.1}
-    (plain,) = simulate_crowd("kidney", 40, np.random.default_rng(1))
+    (plain,) = simulated_batches("kidney", 40, np.random.default_rng(1))
     assert "split" not in preview(plain, "vlcp", epsilon=2).as_dict()
 
 
@@ -120,7 +120,7 @@ def test_the_second_answer_changes_nothing_but_the_reliability(crowd, name):
 
 
 def test_a_declared_repeat_counts_in_the_total(crowd):
-    (plain,) = simulate_crowd("kidney", 40, np.random.default_rng(1))
+    (plain,) = simulated_batches("kidney", 40, np.random.default_rng(1))
     assert preview(plain, "alcp", epsilon=1).charge.records_per_voter == plain.study.drawing.dilemmas
     assert preview(crowd, "alcp", epsilon=1).charge.records_per_voter == KIDNEY.drawing.dilemmas + 1
 

@@ -32,7 +32,7 @@ from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.score_release import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
-from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.sources.simulated import simulated_batches, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from scripted_noise import RecordingNoise
 
@@ -242,7 +242,7 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 
 
 def test_scores_do_not_depend_on_how_the_crowd_is_cut():
-    whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
+    whole = next(simulated_batches(MACHINE, 20, np.random.default_rng(3)))
     parts = [record_scores(whole[s], whole.study) for s in (slice(0, 7), slice(7, 20))]
     assert np.array_equal(np.concatenate(parts), record_scores(whole, whole.study))
 
@@ -278,7 +278,7 @@ def test_no_record_whatever_moves_a_moment_further_than_the_sensitivity(records,
 
 
 def test_moments_tell_of_dilemmas_and_nothing_of_choices():
-    ballots = next(simulate_crowd(MACHINE, 5, np.random.default_rng(4)))
+    ballots = next(simulated_batches(MACHINE, 5, np.random.default_rng(4)))
     rng = np.random.default_rng(5)
     turned = ballots.differences * rng.choice(np.array([-1, 1], np.int8), (ballots.records, 1))
     other = Ballots.from_differences(MACHINE, ballots.offsets, turned)
@@ -329,7 +329,7 @@ def test_reports_that_mix_what_they_are_about_are_refused():
 
 def test_wherever_a_file_differs_from_the_generator_its_preference_is_found():
     """Of the Moral Machine's dilemmas, most of those in which a factor differs were left out."""
-    whole = next(simulate_crowd(MACHINE, 8000, np.random.default_rng(6)))
+    whole = next(simulated_batches(MACHINE, 8000, np.random.default_rng(6)))
     design = record_axes(MACHINE).design
     status = np.abs(whole.differences @ design.basis)[:, 5] > 0.4
     kept = ~status | (np.random.default_rng(7).random(whole.records) < 0.15)

@@ -18,7 +18,7 @@ from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.store import open_store
-from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 AGE = {
@@ -97,7 +97,7 @@ def service(tmp_path_factory):
 def crowds_release(poll):
     """What is published of a crowd of 200."""
     reports = []
-    for ballots in simulate_crowd(poll.study, 200, np.random.default_rng(1)):
+    for ballots in simulated_batches(poll.study, 200, np.random.default_rng(1)):
         epsilons = Epsilons.same(1, ballots.voters)
         batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
         reports.append(write_reports(poll.mechanism, poll.study, epsilons, batch))
