@@ -129,6 +129,9 @@ def test_of_a_crowd_the_table_tells_how_many_voters_prefer_one_more(make_release
     assert [row[3] for row in table_rows(page)] == ["81.6%", "54.9%", "unclear", "unclear", "42.1%"]
     words = Page(page).words
     assert "how many voters would pick the one with one unit more" in words
+    shares = words.partition("What that means in shares")[2].partition("What is promised")[0]
+    assert "−0." in shares
+    assert not re.search(r"-\d|[+−]0\.00\b", shares)
     assert "An error bar is a bound: it covers the noise that privacy added, the draw of the voters" in words
 
 

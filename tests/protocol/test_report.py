@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from itertools import cycle, islice
 
@@ -135,6 +136,13 @@ def test_what_no_honest_device_sends_is_refused_with_its_reason(mechanism, spoil
     with pytest.raises(Refusal) as refused:
         check_report(spoil(bodies[0]), terms)
     assert refused.value.reason is reason
+
+
+def test_a_wrong_epsilon_is_refused_in_epsilons():
+    bodies, _, terms = made("algorithm-2", STUDIES["small"], 1)
+    offered = " or ".join(map(str, sorted(terms.epsilons)))
+    with pytest.raises(Refusal, match=f"report with epsilon {re.escape(offered)}, .*; got 50000000$"):
+        check_report({**bodies[0], "epsilon_micro": 50_000_000}, terms)
 
 
 def test_algorithm_3_without_the_repair_takes_no_reports():

@@ -29,7 +29,7 @@ def load_study(reference: str | PathLike[str]) -> Study:
         return _bundled(reference)
     if not path.is_file():
         close = difflib.get_close_matches(reference, BUNDLED, n=1)
-        hint = f"did you mean {close[0]}? There are" if close else "give one of"
+        hint = f"did you mean {close[0]}? Give one of" if close else "give one of"
         raise CrowdveilError(
             f"there is no study {reference!r}: {hint} {', '.join(BUNDLED)}, "
             "synthetic-D for D features, or the path of a study file (TOML)"
