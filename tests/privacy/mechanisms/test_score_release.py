@@ -250,7 +250,7 @@ def test_scores_do_not_depend_on_how_the_crowd_is_cut():
 @pytest.mark.parametrize("study", [MACHINE, synthetic_study(3, 100)], ids=lambda s: s.name)
 def test_scores_of_some_voters_on_some_axes_are_sums_of_clipped_products(study):
     """Added up in Python's integers, record by record."""
-    ballots = next(simulate_crowd(study, 4, np.random.default_rng(9)))
+    ballots = next(simulated_batches(study, 4, np.random.default_rng(9)))
     axes, voters, chosen = record_axes(study), np.array([3, 0]), np.array([[2, 0], [1, 2]])
     scores = record_scores(ballots, study, voters, chosen)
     for row, i in enumerate(voters):
