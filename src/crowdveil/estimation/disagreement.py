@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
+from crowdveil.estimation.design import weighted_products, weighted_squares
 from crowdveil.estimation.probit import slopes_and_weights
 
 DISAGREEMENT = 0.3
@@ -56,13 +57,13 @@ def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[Fl
         stated = along @ gamma
         above, below = slopes_and_weights(stated)[0], slopes_and_weights(-stated)[0]
         pull = above * shares - below * (1 - shares)
-        information = (along * (above * below)[:, None]).T @ along
-        step = np.linalg.solve(information, along.T @ pull)
+        information = weighted_squares(along, above * below)
+        step = np.linalg.solve(information, pull @ along / len(along))
         gamma = gamma + step
         if np.abs(step).max() <= _SETTLED:
             break
     moved = (above + below) * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-    return gamma, np.asarray(np.linalg.solve(information, (along * moved[:, None]).T @ seen), np.float64)
+    return gamma, np.asarray(np.linalg.solve(information, weighted_products(along, moved, seen)), np.float64)
 
 
 def at_least(covariance: FloatArray, least: FloatArray) -> FloatArray:
