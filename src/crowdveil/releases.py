@@ -428,8 +428,9 @@ class Release(Publication):
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences to read before the numbers: what was measured, and where nothing can be told from zero."""
-        return [said for said in (self.measured_sentence, self.no_leaning_sentence) if said is not None]
+        """Sentences to read before the numbers: what was measured, in which dilemmas, and where nothing shows."""
+        said = (self.measured_sentence, self.facts.get("dilemmas"), self.no_leaning_sentence)
+        return [sentence for sentence in said if sentence is not None]
 
     @property
     def bars_cover(self) -> str:

@@ -385,7 +385,7 @@ _ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybo
 
 def _print_release(made: Release, path: Path | None) -> None:
     from crowdveil.pages.feature_estimates import reliability_sentences, third_answer_sentences
-    from crowdveil.pages.plain_words import guarantee_sentences
+    from crowdveil.pages.plain_words import fact_phrases, guarantee_sentences
 
     say(bold(made.study.title))
     if not made.study.factors_are_features:
@@ -401,8 +401,7 @@ def _print_release(made: Release, path: Path | None) -> None:
     say()
     for sentence in guarantee_sentences(made):
         say_wrapped(sentence)
-    told = ("reports_made_by", "selected_by")  # in sentences above
-    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in told)
+    facts = "; ".join(fact_phrases(made.facts))
     say_wrapped(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")

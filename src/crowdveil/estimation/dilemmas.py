@@ -157,7 +157,7 @@ def public_dilemmas(given: BallotSource | str, study: Study, dataset: str) -> Pu
                 f"the design is {given!r}: give ballots whose dilemmas are public, or {GENERATOR!r} if the study's own "
                 "generator drew them"
             )
-        return PublicDilemmas(None, "the study's own generator drew the dilemmas, as whoever released this says")
+        return PublicDilemmas(None, "The study's own generator drew the dilemmas, as whoever released this says.")
     if given.study.feature_names != study.feature_names:
         raise CrowdveilError(
             f"the design is of study {given.study.name}, the ballots of {study.name}: give dilemmas of the same study"
@@ -173,5 +173,5 @@ def public_dilemmas(given: BallotSource | str, study: Study, dataset: str) -> Pu
     differences = shown_dilemmas(given)
     if not (differences != 0).any():
         raise CrowdveilError("the design has no dilemma in which anything differs: give those that were asked")
-    words = f"{len(differences)} public dilemmas were given in place of the study's own"
+    words = f"{len(differences)} public dilemmas were given in place of the study's own."
     return PublicDilemmas(differences, words)

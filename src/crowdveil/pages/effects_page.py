@@ -277,7 +277,7 @@ def _origin_section(release: EffectsRelease) -> str:
     pairs = [
         ("Mechanism", f"{code(release.mechanism)}: {text(plain_words.mechanism_words(release.mechanism))}"),
         ("Paradigm", f"{text(paradigm.name.upper())}: {text(paradigm.neighbours)}"),
-        *((f"Fact: {key.replace('_', ' ')}", text(plain_words.plain(value))) for key, value in release.facts.items()),
+        *(("Fact", text(phrase)) for phrase in plain_words.fact_phrases(release.facts)),
         ("Study", f"{code(release.study.name)}, fingerprint {code(release.study.fingerprint)}"),
         ("Checksum", code(release.digest)),
         ("Made by", text(f"crowdveil {release.version}")),

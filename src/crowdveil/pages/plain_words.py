@@ -309,6 +309,33 @@ def account_sentence(release: Publication) -> str:
     )
 
 
+_TOLD = {
+    *("dilemmas", "reports_about_dilemmas", "reports_made_by", "relayed", "selected_by"),
+    *("group", "group_voters", "groups_protected", "groups_not_protected", "what_is_left"),
+}
+"""Facts that sentences tell: among the remarks of a release, or with its guarantee."""
+_REPORTED = {"bits_per_report": "bit", "coordinates_per_report": "number", "signs_per_report": "sign"}
+
+
+def fact_phrases(facts: Mapping[str, Any]) -> list[str]:
+    """Return in a few words each what else a mechanism says of a release."""
+    return [_phrase(name, value, facts) for name, value in facts.items() if name not in {*_TOLD, "axes"}]
+
+
+def _phrase(name: str, value: Any, facts: Mapping[str, Any]) -> str:
+    if name == "steps":
+        return f"{value} {plural(value, 'step')}"
+    if name == "weighing":
+        return str(value)
+    if name == "robust":
+        return f"the most extreme {value:.2%} of reports at each end pulled in"
+    if name in _REPORTED:
+        sizes = " or ".join(map(str, value))
+        along = f", along {'one' if value == [1] else sizes} of {facts['axes']} axes" if "axes" in facts else ""
+        return f"{sizes} {plural(max(value), _REPORTED[name])} a report{along}"
+    return f"{name.replace('_', ' ')}: {plain(value)}"
+
+
 def plain(value: Any) -> str:
     """Format any value of a release file."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

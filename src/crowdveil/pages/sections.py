@@ -311,7 +311,7 @@ def origin_section(view: ReleaseView, level: int) -> str:
         ("Mechanism", f"{code(release.mechanism)}: {text(plain_words.mechanism_words(release.mechanism))}"),
         ("Paradigm", f"{text(guarantee.paradigm.name.upper())}: {text(guarantee.paradigm.neighbours)}"),
         ("Norm bound of a preference", text(f"{guarantee.norm_bound:g}")),
-        *((f"Fact: {key.replace('_', ' ')}", text(plain_words.plain(value))) for key, value in release.facts.items()),
+        *(("Fact", text(phrase)) for phrase in plain_words.fact_phrases(release.facts)),
         ("Study", f"{code(release.study.name)}, fingerprint {code(release.study.fingerprint)}"),
         ("Release checksum", code(release.digest)),
         ("Made by", text(f"crowdveil {release.version}")),

@@ -169,7 +169,7 @@ def _released(
 ) -> EffectsRelease:
     paradigm = asked.guarantee.paradigm
     grouping = asked.grouping
-    facts: dict[str, Any] = {"counts": "voters equally" if paradigm.unit is Unit.VOTER else "pairs equally"}
+    facts: dict[str, Any] = {"weighing": f"every {'voter' if paradigm.unit is Unit.VOTER else 'pair'} counts once"}
     if asked.weight_bound != 1.0 or getattr(asked.mechanism, "weights", None) is not None:
         facts["weights"] = f"public, at most {asked.weight_bound:g}"
     if grouping is not None and paradigm.unit is Unit.VOTER:

@@ -187,7 +187,7 @@ def effects_from_reports(
     epsilons = Epsilons.joined(everybody) if everybody else Epsilons([])
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(f"effects need the reports of at least {FEWEST_VOTERS} voters, got {len(epsilons)}")
-    facts = {"counts": "pairs equally", "reports_made_on": REPORTS_MADE_ON}
+    facts = {"weighing": "every pair counts once", "reports_made_on": REPORTS_MADE_ON}
     if groups is None:
         counted = [GroupCounts(tuple(ratio_of(one, float(one[NOISE])) for one in added[0]), None)]
     else:

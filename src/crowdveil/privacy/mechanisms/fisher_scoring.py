@@ -43,10 +43,13 @@ from crowdveil.privacy.mechanisms.fisher_sums import (
 )
 from crowdveil.privacy.mechanisms.integer_scores import cube_variance
 from crowdveil.privacy.mechanisms.mechanism import (
+    DILEMMAS_PUBLIC,
     Estimand,
     Estimate,
     Measurement,
     MechanismSettings,
+    dilemmas_in_doubt,
+    dilemmas_measured,
     measured,
     never_asked,
     uncertainty_along,
@@ -70,6 +73,8 @@ class _FisherScoring:
     third_answer = True
     fits_once = False
     by_voter: bool
+    unit: str
+    """What counts once."""
     design_known: bool
 
     def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
@@ -134,8 +139,8 @@ class _FisherScoring:
             _carried(plan, units.count, basis @ current.gain, k),
             {
                 "steps": plan.steps,
-                "weighs": "voters equally" if self.by_voter else "records equally",
-                **settings.design_facts,
+                "weighing": f"every {self.unit} counts once",
+                **settings.dilemma_facts(self._dilemmas_said(plan, loss)),
             },
             unknown,
         )
@@ -222,6 +227,15 @@ class _FisherScoring:
     def _knows(self, settings: MechanismSettings) -> bool:
         """Whether the distribution of the dilemmas is known."""
         return self.design_known or settings.drawn or settings.design is not None
+
+    def _dilemmas_said(self, plan: FisherPlan, loss: Epsilon) -> str:
+        """Say what the plan did about dilemmas of which nothing was given."""
+        if self.design_known:
+            return DILEMMAS_PUBLIC
+        if plan.squares is not None:
+            return dilemmas_measured(f"{plan.squares.value / loss.value:.2g} of epsilon")
+        share = DESIGN_BOUND * DESIGN_DEVIATION
+        return dilemmas_in_doubt(share) if plan.second is None else dilemmas_in_doubt(share, "the second step's change")
 
     def _dilemmas(self, source: BallotSource, settings: MechanismSettings) -> Design:
         return public_design(settings.study) if settings.design is None else settings.design.design(settings.study)
@@ -345,6 +359,7 @@ class VoterScore(_FisherScoring):
     words = "noise, added once at each of a few steps, to sums of all voters' scores, each of them kept within bounds"
     paradigms = ("vlcp", "rlcp")
     by_voter = True
+    unit = "voter"
     design_known = False
 
 
@@ -364,6 +379,7 @@ class PooledScore(_FisherScoring):
     words = "noise, added once at each of a few steps, to sums of the scores of all records"
     paradigms = ("rlcp",)
     by_voter = False
+    unit = "record"
     design_known = False
 
 
@@ -382,6 +398,7 @@ class PooledChoices(_FisherScoring):
     words = "noise, added once at each of a few steps, to sums of the scores of all choices in dilemmas that are public"
     paradigms = ("alcp",)
     by_voter = False
+    unit = "choice"
     design_known = True
 
     def _dilemmas(self, source: BallotSource, settings: MechanismSettings) -> Design:

@@ -71,10 +71,25 @@ class MechanismSettings:
     voters: int | None = None
     """Number of voters in a file, which is public: it decides what is worth a report."""
 
-    @property
-    def design_facts(self) -> dict[str, str]:
-        """The fact about supplied dilemmas that a release states."""
-        return {} if self.design is None else {"design": self.design.words}
+    def dilemma_facts(self, otherwise: str) -> dict[str, str]:
+        """Return the fact about the dilemmas: what is known of them, or else what the mechanism did about them."""
+        if self.design is not None:
+            return {"dilemmas": self.design.words}
+        return {"dilemmas": _POLL_DREW if self.drawn else otherwise}
+
+
+_POLL_DREW = "The dilemmas are the study's own, as the poll drew them."
+DILEMMAS_PUBLIC = "The dilemmas are known: only the choices are secret."
+
+
+def dilemmas_in_doubt(share: float, of_what: str = "what they show along each axis") -> str:
+    """Return the fact about dilemmas that were not looked at, for which error bars allow by this share."""
+    return f"The dilemmas are taken to be the study's own; error bars allow for {share:.0%} of {of_what}."
+
+
+def dilemmas_measured(by: str) -> str:
+    """Return the fact about dilemmas that were looked at, whoever drew them."""
+    return f"The dilemmas need not be the study's own: {by} measured how much they differ along each axis."
 
 
 OPTIONS: Mapping[str, Any] = {

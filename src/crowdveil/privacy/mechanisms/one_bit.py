@@ -22,7 +22,13 @@ from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
 from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters, voter_scores
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
+from crowdveil.privacy.mechanisms.mechanism import (
+    Estimand,
+    Estimate,
+    MechanismSettings,
+    dilemmas_in_doubt,
+    uncertainty_along,
+)
 from crowdveil.privacy.mechanisms.reports import LevelSums, all_sums, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import CoinSum
@@ -350,7 +356,12 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit.gain, errors),
-        {"bits_per_report": means.sizes, "of": design.directions, **settings.design_facts},
+        {
+            "bits_per_report": means.sizes,
+            "axes": design.directions,
+            "weighing": "every voter counts once",
+            **settings.dilemma_facts(dilemmas_in_doubt(_DESIGN_DOUBT)),
+        },
         uncertainty_along(
             design,
             mean=fit.mean,

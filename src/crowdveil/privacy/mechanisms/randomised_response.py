@@ -26,6 +26,7 @@ from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, among_all
 from crowdveil.privacy.mechanisms.indifference import with_threshold
 from crowdveil.privacy.mechanisms.mechanism import (
+    DILEMMAS_PUBLIC,
     Estimand,
     Estimate,
     MechanismSettings,
@@ -304,7 +305,7 @@ def _pooled(batches: list[ChoiceReports], settings: MechanismSettings, facts: Ma
         )
         start = stop
     fit = fit_flipped_choices(groups, factors.directions)
-    return _estimate(fit, design, batches, {**facts, "weighing": "every choice counts the same"})
+    return _estimate(fit, design, batches, facts)
 
 
 def _measures_rest(study: Study, told: float) -> bool:
@@ -322,7 +323,7 @@ def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], fact
     return Estimate(
         basis @ fit.mean,
         EmpiricalNormal(tuple(map(tuple, carried.tolist()))),
-        facts,
+        {**facts, "weighing": "every choice counts once", "dilemmas": DILEMMAS_PUBLIC},
         uncertainty_along(
             design,
             mean=fit.mean,
@@ -358,7 +359,6 @@ class ThreeWayResponse(RandomisedResponse):
 
     title = "Randomised response among three answers to every dilemma, and a threshold beside the probit"
     words = "coin tosses, by which each voter's device replaces some answers by another of the three"
-    facts: Mapping[str, str] = {"weighing": "every choice counts the same"}
 
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Sign the dilemmas so that their first non-zero entry is positive, and replace some answers."""

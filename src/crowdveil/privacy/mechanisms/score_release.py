@@ -40,7 +40,13 @@ from crowdveil.privacy.mechanisms.integer_scores import (
     truncated,
     truncated_variance,
 )
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, MechanismSettings, uncertainty_along
+from crowdveil.privacy.mechanisms.mechanism import (
+    Estimand,
+    Estimate,
+    MechanismSettings,
+    dilemmas_measured,
+    uncertainty_along,
+)
 from crowdveil.privacy.mechanisms.reports import (
     LARGEST,
     LevelSums,
@@ -232,9 +238,9 @@ class ScoreRelease:
         records = int(sums.counts @ sums.levels[:, 2])
         facts: dict[str, Any] = {
             "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
-            "of": design.directions,
-            "weighing": "every record counts the same",
-            **settings.design_facts,
+            "axes": design.directions,
+            "weighing": "every record counts once",
+            **settings.dilemma_facts(_dilemmas_said(int(asked.counts.sum()), int(every.counts.sum()))),
         }
         if not settings.drawn:
             facts["reports_about_dilemmas"] = int(asked.counts.sum())
@@ -375,6 +381,17 @@ def _truncated(reports: ScoreReports) -> ScoreReports:
     values = reports.values.copy()
     values[alone] = truncated(values[alone], largest, scale)
     return replace(reports, values=values)
+
+
+def _dilemmas_said(asked: int, reports: int) -> str:
+    """Say what was done about dilemmas of which nothing was given."""
+    return dilemmas_measured(f"{asked:,} of {reports:,} reports") if asked else _DILEMMAS_UNHEARD
+
+
+_DILEMMAS_UNHEARD = (
+    "The dilemmas need not be the study's own: ballots are too short to tell how much they differ along each axis, and "
+    "error bars allow for what is usual."
+)
 
 
 def _dilemmas(sums: LevelSums, felt: LevelSums, settings: MechanismSettings, axes: RecordAxes) -> TiltedDesign:
