@@ -212,6 +212,33 @@ def test_a_release_says_where_nothing_can_be_told_from_zero():
     assert "A probability from it tells more of what is usual" in crowds.no_leaning_sentence
 
 
+def test_the_parts_of_the_error_are_the_bars_that_each_cause_alone_would_have():
+    """Normal noise has a bar of 1.96 deviations; each cause alone is a release in which all others are zero."""
+    none = replace(UNKNOWN, rest=np.zeros((2, 1)), sampling=np.zeros((1, 1)), doubt=np.zeros(1), freedom=None)
+    rest = np.array([[0.1], [0.2]])
+    of_model = {"doubt": np.array([0.02]), "turn": 0.03, "size": 0.04}
+    whole = example(unknown=replace(none, rest=rest, sampling=np.array([[0.04]]), **of_model), noise=Gaussian(0.1))
+    parts = whole.error_parts()
+    assert parts["name"].to_list() == list(whole.study.feature_names)
+    quantile = stats.norm.ppf(0.975)
+    assert parts["noise"].to_list() == pytest.approx([quantile * 0.1] * 2)
+    assert parts["left_out"].to_list() == pytest.approx([quantile * 0.1, quantile * 0.2])
+    assert parts["sampling"].to_list() == pytest.approx([quantile * 0.2, quantile * 0.1])
+    alone = example(unknown=replace(none, **of_model), noise=Gaussian(1e-12))
+    assert parts["model"].to_list() == pytest.approx(np.ptp(alone.intervals, axis=1) / 2)
+    widths = parts["half_width"].to_numpy()
+    assert widths == pytest.approx(np.ptp(whole.intervals, axis=1) / 2)
+    independent = np.sqrt(sum(parts[name].to_numpy() ** 2 for name in ("noise", "sampling", "left_out")))
+    assert (independent < widths).all()
+    assert (widths < independent + parts["model"].to_numpy()).all()
+
+
+def test_all_of_the_error_of_a_paper_s_society_is_noise():
+    parts = example(noise=Gaussian(0.2)).error_parts()
+    assert parts["noise"].to_list() == pytest.approx(parts["half_width"].to_list())
+    assert parts.select("sampling", "model", "left_out").to_numpy().max() == 0
+
+
 def test_values_along_factors_leave_out_what_was_measured_beside_them():
     """Two axes, of which no factor looks along the second: its preference, noise and doubt are not the factor's."""
     basis = np.array([[1.0, 0.5], [0.0, 1.0]])

@@ -369,6 +369,37 @@ class Release(Publication):
             }
         )
 
+    def error_parts(self) -> pl.DataFrame:
+        """Return one row per factor, and one per feature: the causes of its 95 % interval, and half of its width.
+
+        Each of the parts noise, sampling, model (clipping, the model of voters, the dilemmas) and left out (directions
+        that no factor covers, where they were not measured) is half of the width that the interval would have if there
+        were no other cause. They do not add up: the half width is at least the root of the sum of the squares of noise,
+        sampling and left out, and at most that plus the model's part. It is less only where the interval is cut off at
+        the largest preference possible. Where the factors are the features, these have the only rows.
+        """
+        import polars as pl
+
+        rows: list[tuple[Any, ...]] = []
+        if not self.study.factors_are_features:
+            names = [factor.name for factor in self.study.factors]
+            along = zip(names, self._factor_directions, self.factor_intervals, strict=True)
+            rows += [("factor", name, *self._parts(row, ends, left_out=False)) for name, row, ends in along]
+        weights = zip(self.study.feature_names, np.eye(len(self.parameter)), self.intervals, strict=True)
+        rows += [("feature", name, *self._parts(row, ends, left_out=True)) for name, row, ends in weights]
+        return pl.DataFrame(
+            rows, ["kind", "name", "noise", "sampling", "model", "left_out", "half_width"], orient="row"
+        )
+
+    def _parts(self, direction: FloatArray, ends: FloatArray, *, left_out: bool) -> list[float]:
+        """Return the parts of the error along a direction, and half of the width of its interval."""
+        noise = self.noise.half_width(direction, ERROR_BAR)
+        half_width = float(ends[1] - ends[0]) / 2
+        if self.unknown is None:
+            return [noise, 0.0, 0.0, 0.0, half_width]
+        parts = self.unknown.error_parts(direction, noise, ERROR_BAR, left_out=left_out)
+        return [parts.noise, parts.sampling, parts.model, parts.left_out, half_width]
+
     def to_pandas(self) -> Any:
         """Return ``to_polars`` as a pandas table, if pandas is installed."""
         return as_pandas(self.to_polars())

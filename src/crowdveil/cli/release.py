@@ -395,7 +395,8 @@ def _print_release(made: Release, path: Path | None) -> None:
     for feature, value, bar, known in sorted(rows, key=lambda row: -row[1]):
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}" if known else "not known")
     weights.print()
-    say_wrapped(f"The error bars cover {made.bars_cover}.")
+    apart = "" if made.unknown is None else " The page of the release (crowdveil page) shows these parts of them apart."
+    say_wrapped(f"The error bars cover {made.bars_cover}.{apart}")
     for sentence in [*made.remarks, *third_answer_sentences(made), *reliability_sentences(made)]:
         say_wrapped(sentence)
     say()

@@ -113,7 +113,30 @@ from it.</p>
 </figure>
 {_table(estimates, places)}
 </div>
+{_error_parts(view)}
 </section>"""
+
+
+def _error_parts(view: ReleaseView) -> str:
+    """Show what makes the error bars as wide as they are, folded; empty for a paper's society: only noise does."""
+    release = view.release
+    if release.unknown is None:
+        return ""
+    labels = {("feature", feature.name): feature.label for feature in release.study.features}
+    labels |= {("factor", factor.name): factor.title for factor in release.study.factors}
+    rows = [
+        [text(one_line(labels[kind, name])), *(f"{part:.{view.places}f}" for part in parts)]
+        for kind, name, *parts in release.error_parts().iter_rows()
+    ]
+    caption = (
+        "Half of the width that an interval would have from each cause alone, and half of its width. The squares of "
+        "noise, sampling and left out add up; what the model may be off by adds at most its part to the root of that."
+    )
+    heads = ["Factor or feature", "Noise", "Sampling", "Model", "Left out", "All"]
+    return f"""<details>
+<summary>What makes the error bars as wide as they are</summary>
+{table(heads, rows, caption)}
+</details>"""
 
 
 def _factor_table(view: ReleaseView) -> str:

@@ -41,6 +41,37 @@ _HALVINGS = 20
 
 
 @dataclass(frozen=True)
+class ErrorParts:
+    """The causes of an error bar. Each part is the half-width of the bar if there were no other cause."""
+
+    noise: float
+    sampling: float
+    left_out: float
+    """Of the directions left out, by their prior."""
+    moved: float
+    """Bound on the bias from an error of the size, or of unknown direction."""
+    doubt: float
+    """Bound on the bias along the axes."""
+    confidence: float
+
+    @property
+    def model(self) -> float:
+        """The half-width from clipping, from the model of voters and from the dilemmas together."""
+        return self.moved + self.doubt
+
+    @property
+    def half_width(self) -> float:
+        """The half-width from all causes.
+
+        Independent errors add in quadrature; bounds along the axes are added in full. An error of the size, or of
+        unknown direction, is a bounded bias: the interval is widened to cover it (``_covering``). So it is at least the
+        root of the sum of the squares of noise, sampling and left out, and at most that plus the model's part.
+        """
+        reach = math.sqrt(self.noise**2 + self.sampling**2 + self.left_out**2)
+        return _covering(reach, self.moved, self.confidence) + self.doubt
+
+
+@dataclass(frozen=True)
 class Uncertainty:
     """The posterior of a crowd's preference along k axes, its unshrunk estimate, and the errors of that."""
 
@@ -131,22 +162,27 @@ class Uncertainty:
         x = difference @ self.basis
         return math.sqrt(max(float(x @ self.sampling @ x), 0.0))
 
-    def half_width(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> float:
-        """Return the half-width of an interval for the margin at this confidence, given that of the noise alone.
+    def error_parts(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> ErrorParts:
+        """Return the causes of an interval for the margin at this confidence, given the half-width of the noise alone.
 
-        Independent errors add in quadrature; bounds along the axes are added in full. An error of the size, or of
-        unknown direction, is a bounded bias: the interval is widened to cover it (``_covering``). The component of a
-        randomly directed error along a given direction, in k dimensions, is at most 2 / sqrt(k) of its length in 19 of
-        20 cases. The directions left out count if the margin is over all features (``left_out``), and not if it is
-        along the factors.
+        The component of a randomly directed error along a given direction, in k dimensions, is at most 2 / sqrt(k) of
+        its length in 19 of 20 cases. The directions left out count if the margin is over all features (``left_out``),
+        and not if it is along the factors.
         """
         x = difference @ self.basis
-        sampling = self._quantile(confidence) * self.sampling_deviation(difference)
-        rest = self.rest_width(difference, confidence) if left_out else 0.0
         turned = self.turn * math.sqrt(float(x @ x)) * min(1.0, 2 / math.sqrt(max(len(x), 1)))
-        reach = math.sqrt(noise**2 + sampling**2 + rest**2)
-        moved = math.hypot(turned, self.size_bound(difference))
-        return _covering(reach, moved, confidence) + float(self.doubt @ np.abs(x))
+        return ErrorParts(
+            noise=noise,
+            sampling=self._quantile(confidence) * self.sampling_deviation(difference),
+            left_out=self.rest_width(difference, confidence) if left_out else 0.0,
+            moved=math.hypot(turned, self.size_bound(difference)),
+            doubt=float(self.doubt @ np.abs(x)),
+            confidence=confidence,
+        )
+
+    def half_width(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> float:
+        """Return the half-width of an interval for the margin at this confidence, given that of the noise alone."""
+        return self.error_parts(difference, noise, confidence, left_out=left_out).half_width
 
     def rest_width(self, difference: FloatArray, confidence: float) -> float:
         """Return the half-width of the prior interval for the contribution of the directions left out."""
