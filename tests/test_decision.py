@@ -196,6 +196,29 @@ def test_few_reports_give_no_certainty():
     assert decide(enough, asked).choice == "A"
 
 
+@pytest.mark.parametrize(("voters", "stated"), [(10, False), (11, True)])
+@pytest.mark.parametrize("group", [False, True])
+def test_few_voters_say_nothing_about_their_population(voters, stated, group):
+    made = crowd([1.0], scale=0.01)
+    few = replace(made, guarantee=replace(made.guarantee, voters=100 if group else voters))
+    few = replace(few, facts={"group_voters": voters} if group else {})
+    decision = decide(few, dilemma(few, [1.0], [0.0]))
+    assert decision.choice == "A"  # The crowd's own preference is certain.
+    assert decision.certainty > 0.99
+    assert ((decision.population_certainty or 0) > 0.99) is stated
+    assert ("fewer than 11 voters say nothing about the people" in decision.reason) is not stated
+
+
+def test_intervals_of_single_weights_may_include_zero_where_a_dilemma_that_weighs_them_together_is_decided():
+    """Two weights of 0.18 with deviations of 0.1, and their sum with one of 0.141."""
+    made = replace(crowd([0.18, 0.18], doubt=np.zeros(2)), noise=Gaussian(0.1))
+    assert made.no_leaning_sentence is not None
+    assert "no weight by itself can be told from zero" in made.no_leaning_sentence
+    decision = decide(made, dilemma(made, [1.0, 1.0], [0.0, 0.0]))
+    assert decision.choice == "A"
+    assert decision.certainty == pytest.approx(stats.norm.cdf(0.36 / math.hypot(0.1, 0.1)))
+
+
 def test_the_population_is_less_certain_by_the_draw_of_its_voters():
     """Normal noise and normal sampling are one normal error, its variances added up."""
     made = replace(crowd([0.5, 0.2], sampling=np.diag([0.04, 0.01]), doubt=np.array([0.1, 0.0])), noise=Gaussian(0.3))

@@ -24,6 +24,9 @@ from crowdveil.study.study import COIN, Dilemma
 DEFAULT_CERTAINTY = 0.9
 FEWEST_FREEDOM = 10
 """Degrees of freedom of the error estimate below which no certainty is stated."""
+FEWEST_VOTERS = FEWEST_FREEDOM + 1
+"""Voters below which nothing is stated about their population. Of one that is split into two camps, N voters are all of
+the same camp in 2 of 2^N crowds, which no law of their scatter tells (tests/statistics/few_voters.py)."""
 
 Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, float]]
 """A dilemma as plain data."""
@@ -225,6 +228,7 @@ def _of_three(
     if sure >= asked:
         reason = (
             f"so clear an answer would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever the crowd's is"
+            f"{_FEW if _too_few_for_population(release) else ''}"
         )
     else:
         reason = _reason(release, [side], sure, asked, identical=not side.any())
@@ -268,10 +272,11 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     def sure(distance: float, deviation: float) -> float:
         return _less_sure(release, difference, distance - bound, deviation) if distance > bound else 0.0
 
-    if not coin:
-        return sure(margin - even, slack), sure(margin - even, wider)
-    crowd, population = (sure(even - margin, each) + sure(even + margin, each) - 1 for each in (slack, wider))
-    return max(crowd, 0.0), max(population, 0.0)
+    if coin:
+        crowd, population = (sure(even - margin, each) + sure(even + margin, each) - 1 for each in (slack, wider))
+    else:
+        crowd, population = sure(margin - even, slack), sure(margin - even, wider)
+    return max(crowd, 0.0), 0.0 if _too_few_for_population(release) else max(population, 0.0)
 
 
 def _less_sure(release: Release, difference: FloatArray, margin: float, deviation: float) -> float:
@@ -316,6 +321,8 @@ def crowd_certainty(release: Release, difference: FloatArray) -> float:
 def population_certainty(release: Release, difference: FloatArray) -> float:
     """Return the certainty that the crowd's population prefers x to z: the sampling of voters counts, too."""
     assert release.unknown is not None
+    if _too_few_for_population(release):
+        return 0.0
     certainty = crowd_certainty(release, difference)
     if certainty <= 0.5:
         return certainty
@@ -329,10 +336,11 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
         return "the two best alternatives are the same in every feature of the study"
     if sure >= asked:
         whose = "the crowd prefers" if unknown is not None else "the society would choose without noise"
-        return f"so clear a choice would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever {whose}"
+        few = _FEW if unknown is not None and _too_few_for_population(release) else ""
+        return f"so clear a choice would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever {whose}{few}"
     if unknown is not None and _too_few(unknown):
         return (
-            f"so few reports do not tell how far off they are: at least {FEWEST_FREEDOM + 1} voters are needed for a "
+            f"so few reports do not tell how far off they are: at least {FEWEST_VOTERS} voters are needed for a "
             "certainty"
         )
     if unasked := dict.fromkeys(f"“{label}”" for side in sides for label in _unasked(release, side)):
@@ -358,6 +366,13 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
 def _unasked(release: Release, difference: FloatArray) -> list[str]:
     """Return the labels of the features in which two alternatives differ, and the study's dilemmas never do."""
     return [release.study.features[k].label for k in np.flatnonzero(~release.features_known & (difference != 0))]
+
+
+_FEW = f"; fewer than {FEWEST_VOTERS} voters say nothing about the people whom they were drawn from"
+
+
+def _too_few_for_population(release: Release) -> bool:
+    return int(release.facts.get("group_voters", release.guarantee.voters)) < FEWEST_VOTERS
 
 
 def _too_few(unknown: Uncertainty) -> bool:

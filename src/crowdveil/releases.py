@@ -199,8 +199,8 @@ _MEASURED = {
     "features": "Measured along features: every direction in which they differ.",
 }
 _NO_LEANING = (
-    "Every interval includes zero: with this many voters and this epsilon, the release does not show which way the "
-    "crowd leans."
+    "Every interval includes zero: with this many voters and this epsilon, no weight by itself can be told from zero. "
+    "A dilemma weighs several together and may still be decided; its certainty says whether it is."
 )
 _SUPPOSED = " A probability from it tells more of what is usual in crowds than of this one."
 

@@ -331,7 +331,7 @@ CERTAINTY = (
     "probability at most 1 - c, over the privacy noise."
 )
 POPULATION_CERTAINTY = (
-    "The same about the people from whom the voters were drawn. Null for a society as the paper defines it."
+    "The same about the people from whom the voters were drawn; 0 of fewer than 11 voters. Null for a paper's society."
 )
 
 
