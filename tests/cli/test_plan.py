@@ -22,13 +22,38 @@ def test_a_goal_out_of_reach_is_said():
     assert "no epsilon up to 20 reaches it" in answer("plan", *order)["forecasts"]["vlcp"]["out_of_reach"]
 
 
+def test_a_forecast_says_for_which_dilemmas_it_holds():
+    """Of a file, devices' reports leave in doubt what the dilemmas were: bars are wider, and less is decided."""
+    order = ("plan", "--paradigm", "rldp", "--voters", "2097", "--records", "10", "--epsilon", "1")
+    poll, file = (answer(*order, *design)["forecasts"]["rldp"] for design in (("--design", "study"), ()))
+    assert (poll["design"], file["design"]) == ("study", None)
+    assert file["decided"] < poll["decided"]
+    assert all(file["error_bars"][name] > bar for name, bar in poll["error_bars"].items())
+    assert "Of a file, whose dilemmas anybody may have drawn" in crowdveil(*order).stdout
+    assert "the study's generator" in crowdveil(*order, "--design", "study").stdout
+    refused(crowdveil(*order, "--design", "file"), "the design is 'file'")
+
+
 def test_nothing_given_is_refused():
     refused(crowdveil("plan", "--study", "kidney"), "one can be found")
 
 
 def test_a_forecast_says_what_devices_had_best_measure():
     """Of 3,000 voters at epsilon 1, nine factors by bits, and every direction by scores; kidney has no others."""
-    order = ("--voters", "3000", "--epsilon", "1", "--paradigm", "vldp", "--paradigm", "rldp", "--paradigm", "vlcp")
+    order = (
+        "--voters",
+        "3000",
+        "--epsilon",
+        "1",
+        "--design",
+        "study",
+        "--paradigm",
+        "vldp",
+        "--paradigm",
+        "rldp",
+        "--paradigm",
+        "vlcp",
+    )
     found = answer("plan", *order)["forecasts"]
     assert {name: one["along"] for name, one in found.items()} == {"vldp": "factors", "rldp": "features", "vlcp": None}
     assert found["rldp"]["decided"] > 0.5 > found["vldp"]["decided"]

@@ -51,6 +51,10 @@ def plan(
         float, typer.Option(help="Share of choices that the crowd's preference, known exactly, would predict.")
     ] = 0.75,
     certainty: Annotated[float, typer.Option(help="Certainty that decisions are to have.")] = 0.9,
+    design: Annotated[
+        str | None,
+        typer.Option(metavar="study", help="Forecast a poll, or a file released with --design study."),
+    ] = None,
     predicted: Annotated[float | None, typer.Option(help="Goal: share of people's choices predicted.")] = None,
     bar: Annotated[float | None, typer.Option(help="Goal: the widest error bar of a factor.")] = None,
     decided: Annotated[
@@ -93,6 +97,7 @@ def plan(
                 predicted=predicted,
                 bar=bar,
                 decided=decided,
+                design=design,
             )
         except OutOfReach as error:
             foretold[name] = error
@@ -299,6 +304,14 @@ def _print_forecasts(
                 "study's generator drew, `release --design study` does so by itself."
             )
             say()
+        drawn = any(one.drawn for one in good.values())
+        say_wrapped(
+            "Of a poll, or of a file released with --design study: the study's generator drew the dilemmas."
+            if drawn
+            else "Of a file, whose dilemmas anybody may have drawn. Of a poll, or of a file that is released with --design "
+            "study, more is known: add --design study."
+        )
+        say()
         say_wrapped(
             f"For a crowd whose preference, known exactly, would predict {agreement:.0%} of people's choices, "
             "predicted is the share that the release will predict, and decided the share of the study's dilemmas that "

@@ -233,7 +233,7 @@ class OneBit:
         return ExpectedErrors(
             noise,
             np.zeros_like(noise),
-            _USUAL_DOUBT,
+            _USUAL_DOUBT + (0.0 if settings.drawn else _DESIGN_DOUBT),
             rest_known=study.along == "features",
             hoeffding=True,
             records=voters,

@@ -30,6 +30,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError, plural
 from crowdveil.estimation.design import Design, public_design
+from crowdveil.estimation.dilemmas import GENERATOR
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
@@ -37,7 +38,6 @@ from crowdveil.privacy.mechanisms.expected_errors import CROWD, ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings, uncertainty_along
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
-    DISTRIBUTED,
     central,
     distributed,
     recommended,
@@ -69,6 +69,8 @@ class Forecast:
     epsilon: float
     agreement: float
     certainty: float
+    drawn: bool
+    """Whether the study's generator draws the dilemmas: in a poll, or of a file released with --design study."""
     bars: dict[str, float | None]
     """95 % error bar of the preference along each factor; None if it will not be known."""
     predicted: float
@@ -99,6 +101,7 @@ class Forecast:
             "records": self.records,
             "epsilon": self.epsilon,
             "agreement": self.agreement,
+            "design": GENERATOR if self.drawn else None,
             "error_bars": self.bars,
             "predicted": self.predicted,
             "certainty": self.certainty,
@@ -114,10 +117,12 @@ def forecast(
     epsilon: Epsilon,
     agreement: float = AGREEMENT,
     certainty: float = 0.9,
+    *,
+    drawn: bool = False,
 ) -> Forecast:
-    """Forecast a release by the recommended mechanism; if devices report, the study's generator draws the dilemmas."""
+    """Forecast a release by the recommended mechanism: of a file, or of dilemmas ``drawn`` by the study's generator."""
     name = recommended(paradigm, study, Epsilons.same(epsilon, min(voters, CROWD)))
-    settings = MechanismSettings(study, study.norm_bound, drawn=name in DISTRIBUTED)
+    settings = MechanismSettings(study, study.norm_bound, drawn=drawn)
     along = recommended_along(name, settings, voters, epsilon)
     crowd = _typical(study, agreement)
     settings = replace(settings, study=replace(study, along=along))
@@ -132,6 +137,7 @@ def forecast(
         epsilon=epsilon.value,
         agreement=agreement,
         certainty=certainty,
+        drawn=drawn,
         bars=_bars(study, errors),
         predicted=_predicted(errors),
         decided=_decided(errors, certainty),

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from crowdveil.errors import CrowdveilError, OutOfReach, check_certainty, check_whole, is_number, shown
+from crowdveil.estimation.dilemmas import GENERATOR
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
@@ -74,6 +75,7 @@ def plan(
     predicted: float | None = None,
     bar: float | None = None,
     decided: float | None = None,
+    design: str | None = None,
 ) -> Forecast:
     """Forecast a release by the recommended mechanism, before there is any data.
 
@@ -81,8 +83,11 @@ def plan(
     the number of ``records`` of each voter is (otherwise it is the study's number of dilemmas). The goal is a share of
     people's choices ``predicted``, the widest ``bar`` of a factor, or a share of the study's dilemmas ``decided`` with
     the ``certainty``; half of them, if nothing is said. ``agreement`` is the share of choices that the crowd's
-    preference would predict if it were known exactly.
+    preference would predict if it were known exactly. The forecast is of a file whose dilemmas anybody may have drawn;
+    with the ``design`` "study", of a poll, or of a file whose dilemmas the study's generator drew.
     """
+    if design not in (None, GENERATOR):
+        raise CrowdveilError(f"the design is {shown(design)}: use {GENERATOR!r}, or leave it out")
     about = find_study(study)
     served = find_paradigm(paradigm)
     goal = Goal(predicted, bar, decided)
@@ -94,7 +99,7 @@ def plan(
     asked = about.drawing.dilemmas if records is None else records
 
     def foretell(voters: int, records: int, epsilon: Epsilon) -> Forecast:
-        return forecast(about, served, voters, records, epsilon, agreement, certainty)
+        return forecast(about, served, voters, records, epsilon, agreement, certainty, drawn=design == GENERATOR)
 
     wanted = goal if goal.given else Goal(decided=TYPICAL)
     if voters is None:
@@ -208,7 +213,9 @@ def plan_relay(
     for parts in BATCHES_TRIED:
         batch = voters // parts
         if batch >= 2 and (promise := largest_promise(study, batch, epsilon, delta, honest)) is not None:
-            foretold = forecast(study, paradigm("vldp"), voters, study.drawing.dilemmas, promise.local, agreement)
+            foretold = forecast(
+                study, paradigm("vldp"), voters, study.drawing.dilemmas, promise.local, agreement, drawn=True
+            )
             plans.append(RelayPlan(batch, promise, foretold))
     if not plans:
         raise OutOfReach(f"{voters:,} voters cannot hide each other so well (epsilon {epsilon:g}): allow a larger one")
