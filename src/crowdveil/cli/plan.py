@@ -308,8 +308,8 @@ def _print_forecasts(
         say_wrapped(
             "Of a poll, or of a file released with --design study: the study's generator drew the dilemmas."
             if drawn
-            else "Of a file, whose dilemmas anybody may have drawn. Of a poll, or of a file that is released with --design "
-            "study, more is known: add --design study."
+            else "Of a file, whose dilemmas anybody may have drawn. Of a poll, or of a file that is released with "
+            "--design study, more is known: add --design study."
         )
         say()
         say_wrapped(
