@@ -152,7 +152,7 @@ def test_rare_dilemmas_are_read_rightly_where_their_law_is_given():
     )
     assert abs(known.parameter[0] - truth) < abs(guessed.parameter[0] - truth)
     assert "public dilemmas were given" in known.facts["dilemmas"]
-    assert "taken to be the study's own" in guessed.facts["dilemmas"]
+    assert "of epsilon measured" in guessed.facts["dilemmas"]
 
 
 def test_mechanisms_that_know_the_dilemmas_take_no_design():

@@ -262,7 +262,7 @@ def _lean(margins: Any) -> None:
 
 @dataclass(frozen=True)
 class _Errors:
-    """What a sample of dilemmas, which may be tilted, adds to the error covariance of scores.
+    """The error covariance of scores that a sample of dilemmas, which may be tilted, adds.
 
     For a dilemma x with scores z, the derivative of score a with respect to a small preference along axis c is
     sqrt(2 / pi) z_a x_c. Its mean over dilemmas has an error, because these are a sample and may be tilted. So the
@@ -305,7 +305,7 @@ class _Errors:
 
     @cached_property
     def _table(self) -> Float32Array:
-        """What the product of two preferences (rows) adds: with few axes, there are fewer products than dilemmas."""
+        """The part of each product of two preferences (rows): with few axes, there are fewer products than dilemmas."""
         units = np.eye(self.seen.shape[1], dtype=np.float32)
         first, second = np.triu_indices(len(units))
         alone, together = self._forms(units), self._forms(units[first] + units[second])

@@ -74,7 +74,7 @@ class _FisherScoring:
     fits_once = False
     by_voter: bool
     unit: str
-    """What counts once."""
+    """The unit that counts once."""
     design_known: bool
 
     def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
@@ -229,7 +229,7 @@ class _FisherScoring:
         return self.design_known or settings.drawn or settings.design is not None
 
     def _dilemmas_said(self, plan: FisherPlan, loss: Epsilon) -> str:
-        """Say what the plan did about dilemmas of which nothing was given."""
+        """Return in words how the plan treats dilemmas of which nothing was given."""
         if self.design_known:
             return DILEMMAS_PUBLIC
         if plan.squares is not None:

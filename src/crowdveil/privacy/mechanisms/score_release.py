@@ -386,7 +386,7 @@ def _truncated(reports: ScoreReports) -> ScoreReports:
 
 
 def _dilemmas_said(asked: int, reports: int) -> str:
-    """Say what was done about dilemmas of which nothing was given."""
+    """Return in words how dilemmas of which nothing was given were treated."""
     return dilemmas_measured(f"{asked:,} of {reports:,} reports") if asked else _DILEMMAS_UNHEARD
 
 

@@ -86,7 +86,7 @@ def plan(
     preference would predict if it were known exactly. The forecast is of a file whose dilemmas anybody may have drawn;
     with the ``design`` "study", of a poll, or of a file whose dilemmas the study's generator drew.
     """
-    if design not in (None, GENERATOR):
+    if design is not None and not (isinstance(design, str) and design == GENERATOR):
         raise CrowdveilError(f"the design is {shown(design)}: use {GENERATOR!r}, or leave it out")
     about = find_study(study)
     served = find_paradigm(paradigm)
