@@ -14,7 +14,7 @@ from crowdveil.study.bundled import synthetic_study
 def deviations(axes, variance):
     """The prior along each axis: seven sizes of margins, equally spaced in logarithms, for this variance of a mean."""
     shown = 2 * (1 / 0.3**2 + axes) / math.pi
-    return np.geomspace(min(0.25, math.sqrt(2 * variance / shown)), 4.0, 7) / math.sqrt(axes)
+    return np.geomspace(min(0.25, math.sqrt(axes * variance / shown)), 4.0, 7) / math.sqrt(axes)
 
 
 def normal_posterior(center, variance):
@@ -108,7 +108,7 @@ def test_the_mean_and_the_covariance_state_what_all_crowds_state(seen, variance)
 
 
 def test_the_faintest_margins_are_those_that_hardly_show_where_voters_say_which_side_they_are_on():
-    """Simulated voters, N(b', tau^2) along each axis, who each say their side: the noncentrality of what they say is 2.
+    """Simulated voters, N(b', tau^2) along each axis, who each say their side: what they say is as large as its error.
 
     Where the noise is larger, the faintest margins are those of crowds of which 58 % agree.
     """
@@ -116,7 +116,7 @@ def test_the_faintest_margins_are_those_that_hardly_show_where_voters_say_which_
     faintest = faintest_margins(np.full(axes, variance))
     pooled = faintest / math.sqrt(axes)
     voters = rng.normal(pooled * math.sqrt(1 + axes * tau**2), tau, 4_000_000)
-    assert axes * np.sign(voters).mean() ** 2 / variance == pytest.approx(2.0, rel=0.03)
+    assert np.sign(voters).mean() ** 2 / variance == pytest.approx(1.0, rel=0.03)
     assert faintest_margins(np.full(axes, 10.0)) == 0.25
     assert 0.5 + math.atan(0.25) / math.pi == pytest.approx(0.58, abs=0.005)
 

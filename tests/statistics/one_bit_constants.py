@@ -247,7 +247,7 @@ def print_sizes() -> None:
     for name, sizes in (*ranges.items(), ("what shows to 4", None)):
         cells = product((0.25, 0.44, 0.8, 1.5, 2.5), (0.02, 0.05, 0.1, 0.3, 1.0))
         found = [
-            overstatement(sizes or margin_sizes(min(FAINTEST, math.sqrt(2 * variance))).tolist(), margin, variance)
+            overstatement(sizes or margin_sizes(min(FAINTEST, math.sqrt(9 * variance))).tolist(), margin, variance)
             for margin, variance in cells
         ]
         gaps = [gap for right, gap in found if right >= 0.55]

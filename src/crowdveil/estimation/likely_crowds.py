@@ -62,8 +62,6 @@ _FIT_ROUNDS = 12
 _MOST = 1.0
 """Bound on the absolute logarithm of each of the three multipliers."""
 _RIDGE = 1e-5
-_TOLD = 2.0
-"""Noncentrality from which a crowd is told from an indifferent one."""
 _SEED = 20_190_609
 
 
@@ -118,12 +116,13 @@ def faintest_margins(variances: FloatArray) -> float:
     """Return the smallest prior size of margins, for clipped means whose errors have these variances.
 
     Voters with many records show the side that they are on: along each of k axes, a preference b changes the clipped
-    mean by c b, c^2 = 2 (1 / tau^2 + k) / pi at the usual disagreement tau. Margins of size s then have the
-    noncentrality c^2 s^2 times the mean of 1 / variance. Below two, even such ballots would not tell the crowd from an
-    indifferent one: by Akaike's criterion, the size is a parameter that does not pay.
+    mean by c b, c^2 = 2 (1 / tau^2 + k) / pi at the usual disagreement tau. So margins of size s change all clipped
+    means together by c s, squared and in units of their errors by c^2 s^2 times the mean of 1 / variance. The errors
+    have k of these units. Where they are larger, the unshrunk estimate even of such ballots would be worse than none.
     """
-    shown = 2 * (DISAGREEMENT**-2 + len(variances)) / math.pi
-    return min(FAINTEST, math.sqrt(_TOLD / (shown * float(np.mean(1 / variances)))))
+    k = len(variances)
+    shown = 2 * (DISAGREEMENT**-2 + k) / math.pi
+    return min(FAINTEST, math.sqrt(k / (shown * float(np.mean(1 / variances)))))
 
 
 def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
