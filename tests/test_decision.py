@@ -50,6 +50,22 @@ def test_the_larger_score_wins_with_the_probit_probability():
     assert decision.probability == pytest.approx(stats.norm.cdf(1.0 - (0.2 - 0.5)))
 
 
+@pytest.mark.parametrize("away", [[0.3, 0.2], [1.0, 0.0], [4.0, -3.0]])
+def test_the_probability_is_the_share_of_voters_who_differ(away):
+    """Voters' own weights are normal around common ones, which are larger than in a crowd of one mind by a root."""
+    made = crowd([0.8, 0.3], disagreement=0.6, common=1.25)
+    common = 1.25 * math.sqrt(1 + 2 * 0.6**2) * np.array([0.8, 0.3])
+    law = stats.norm(common @ away, 0.6 * np.linalg.norm(away))
+    share, _ = integrate.quad(lambda t: stats.norm.cdf(t) * law.pdf(t), *law.interval(1 - 1e-12), epsabs=1e-9)
+    assert decide(made, dilemma(made, away, [0.0, 0.0])).probability == pytest.approx(share, abs=1e-7)
+
+
+def test_voters_differ_along_the_axes_of_factors():
+    made = crowd([0.8, 0.3], disagreement=0.6, left_out=1)
+    one, other = (decide(made, dilemma(made, [1.0, y], [0.0, 0.0])).probability for y in (0.0, 5.0))
+    assert stats.norm.ppf([one, other]) == pytest.approx([0.8, 0.8 + 5 * 0.3])
+
+
 def test_what_is_not_known_makes_the_probability_less_sure():
     """The share that prefers A is Phi(t), averaged over what the margin t may be: normal, its variances added up."""
     made = crowd([0.8, 0.3], covariance=np.array([[0.5, 0.1], [0.1, 0.2]]), rest=np.array([[0.3], [-0.2]]))

@@ -32,7 +32,7 @@ from scipy.special import erf, ndtr, ndtri
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import CorrectedBallots
-from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
+from crowdveil.estimation.disagreement import DISAGREEMENT, common_size, pooled_probit, reach
 from crowdveil.estimation.prior import FAINTEST, margin_deviations
 
 _CROWDS = 960
@@ -102,13 +102,18 @@ def likely_crowds(
         effective = 1 / float(weights @ weights)
         if number > 0 and effective >= _ENOUGH:
             break
+    dilemmas = ballots.dilemmas[:_STATED_OF]
     pooled = np.empty_like(drawn.every)
+    shares = np.zeros(len(dilemmas))
     for place, tau in enumerate(taus):
         rows = drawn.cells % len(taus) == place
         middle = weights[rows] @ drawn.every[rows] / max(float(weights[rows].sum()), np.finfo(float).tiny)
         at_middle, carried = pooled_probit(ballots.dilemmas, middle, tau)
         pooled[rows] = at_middle + (drawn.every[rows] - middle) @ carried.T
-    mean, covariance = _stating_the_same(ballots.dilemmas[:_STATED_OF], pooled, weights)
+        shares += ndtr((dilemmas * reach(dilemmas, tau)[:, None]) @ drawn.every[rows].T) @ weights[rows]
+    factors = ballots.dilemmas[:, : ballots.dilemmas.shape[1] - ballots.left_out]
+    seen = dilemmas * (common_size(factors) * reach(factors[:_STATED_OF], DISAGREEMENT))[:, None]
+    mean, covariance = _stating_the_same(seen, pooled, weights, shares)
     return LikelyCrowds(weights @ drawn.every, mean, covariance, effective)
 
 
@@ -125,7 +130,9 @@ def faintest_margins(variances: FloatArray) -> float:
     return min(FAINTEST, math.sqrt(k / (shown * float(np.mean(1 / variances)))))
 
 
-def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _stating_the_same(
+    dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray, shares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return a mean and a covariance that reproduce the probabilities of weighted probits (rows), by Gauss-Newton.
 
     The probability of x is Phi(a m . x / sqrt(1 + c x'Cx + s x'Sx)), where m is the mean and C + S the covariance. S is
@@ -139,7 +146,7 @@ def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatAr
         return mean, covariance
     with_size = np.outer(along, along) / explained
     across = covariance - with_size
-    stated = np.clip(ndtr(dilemmas @ pooled.T) @ weights, _LEAST, 1 - _LEAST)
+    stated = np.clip(shares, _LEAST, 1 - _LEAST)
     margins = dilemmas @ mean
     parts = np.stack([((dilemmas @ part) * dilemmas).sum(axis=1) for part in (across, with_size)])
     logs = np.zeros(3)

@@ -100,6 +100,10 @@ class Uncertainty:
     """Bound on the length, along all axes, of an error of unknown direction."""
     size: float = 0.0
     """Bound on the relative error of the center's length."""
+    disagreement: float = 0.0
+    """Supposed standard deviation of voters' own preferences along the axis of each factor."""
+    common: float = 1.0
+    """Size of the preference that voters have in common, in dilemmas of the usual length, relative to gamma."""
 
     def along_factors(self, directions: FloatArray) -> FloatArray:
         """Return directions (rows) with the axes that no factor covers projected out.
@@ -117,16 +121,29 @@ class Uncertainty:
         """Return m for each difference x - z (rows), where Phi(m) is the predictive probability of x over z.
 
         With gamma ~ N(mean, covariance) and standard normal noise, the probability of gamma . x + noise > 0 is
-        Phi(mean . x / sqrt(1 + x' covariance x)).
+        Phi(mean . x / sqrt(1 + x' covariance x)). In place of x stands what voters see of it (``seen``).
         """
         means, variances = self.predictive(differences)
         return np.asarray(means / np.sqrt(1 + variances), np.float64)
 
     def predictive(self, differences: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior mean and variance of the margin of each difference (rows)."""
+        """Return the posterior mean and variance of the margin of each difference (rows), as voters see it."""
+        differences = self.seen(differences)
         x, left_out = differences @ self.basis, differences @ self.rest
         variances = ((x @ self.covariance) * x).sum(axis=-1) + (left_out * left_out).sum(axis=-1)
         return np.asarray(x @ self.mean, np.float64), np.asarray(variances, np.float64)
+
+    def seen(self, differences: NDArray[Any]) -> FloatArray:
+        """Return each difference (rows) times c sqrt((1 + k t^2) / (1 + t^2 |x|^2)), x along the axes of k factors.
+
+        Voters' own preferences differ by t along each axis, so the longer x is, the more its margin differs between
+        voters, and the smaller is the share that prefers its better side (``estimation.disagreement``): Phi(gamma . x)
+        is too high for long dilemmas and too low for short ones. It fits the average dilemma, which makes c.
+        """
+        x = (differences @ self.basis)[..., : len(self.mean) - self.left_out]
+        t = self.disagreement**2
+        scales = self.common * np.sqrt((1 + t * x.shape[-1]) / (1 + t * np.square(x).sum(axis=-1)))
+        return np.asarray(differences * scales[..., None], np.float64)
 
     def margin(self, difference: FloatArray) -> float:
         """Return the unshrunk estimate of the margin of a dilemma."""
@@ -222,6 +239,8 @@ class Uncertainty:
             "left_out": self.left_out,
             "turn": self.turn,
             "size": self.size,
+            "disagreement": self.disagreement,
+            "common": self.common,
         }
 
     @classmethod
@@ -243,7 +262,7 @@ class Uncertainty:
         freedom = None if data["freedom"] is None else int(data["freedom"])
         drawn = np.array([float(data["drawn_rest"]) - 1, float(data["drawn_shift"])])
         sizes = [arrays["doubt"], np.diag(arrays["covariance"]), np.diag(arrays["sampling"]), np.array(freedom or 0)]
-        more = np.array([*drawn, float(data["turn"]), float(data["size"])])
+        more = np.array([*drawn, *(float(data[name]) for name in ("turn", "size", "disagreement", "common"))])
         if not np.isfinite(more).all() or any((size < 0).any() for size in [*sizes, more]):
             raise ValueError("what is not known has a size below what is possible, or none")
         left_out = int(data["left_out"])
@@ -257,6 +276,8 @@ class Uncertainty:
             left_out=left_out,
             turn=float(more[2]),
             size=float(more[3]),
+            disagreement=float(more[4]),
+            common=float(more[5]),
         )
 
 

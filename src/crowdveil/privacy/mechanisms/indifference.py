@@ -48,9 +48,13 @@ _STRETCH_REACH = 2.0
 
 
 def with_threshold(estimate: Estimate, settings: MechanismSettings, share: NoisyShare) -> Estimate:
-    """Rescale the preference of completed choices to the crowd's own, and add its threshold."""
-    unknown = estimate.unknown
-    assert unknown is not None  # the estimand is a preference
+    """Rescale the preference of completed choices to the crowd's own, and add its threshold.
+
+    The threshold is that of a crowd whose margins are beta . x, as the exact one is (``estimation.threshold``): shares
+    of three answers do not allow for the disagreement of voters.
+    """
+    assert estimate.unknown is not None  # the estimand is a preference
+    unknown = replace(estimate.unknown, disagreement=0.0, common=1.0)
     shown = public_design(settings.study).differences
     if settings.design is not None and settings.design.differences is not None:
         shown = settings.design.differences

@@ -22,6 +22,7 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
+from crowdveil.estimation.disagreement import DISAGREEMENT, common_size
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
@@ -176,6 +177,8 @@ def uncertainty_along(
         left_out=design.left_out,
         turn=turn,
         size=size,
+        disagreement=DISAGREEMENT,
+        common=common_size(design.along[:, : design.directions - design.left_out]),
     )
 
 
