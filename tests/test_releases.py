@@ -104,7 +104,7 @@ def test_what_is_not_known_must_be_whole(damage):
 
 def test_an_older_format_is_refused_in_one_line():
     data = {**example().as_dict(), "format": "crowdveil release 1"}
-    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 2'") as refusal:
+    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 3'") as refusal:
         release_from_dict(signed_again(data))
     assert "\n" not in str(refusal.value)
 

@@ -33,14 +33,14 @@ def reach(along: FloatArray, tau: float) -> FloatArray:
     return np.asarray(np.sqrt((1 + tau**2 * along.shape[1]) / (1 + tau**2 * lengths)), np.float64)
 
 
-def common_size(along: FloatArray) -> float:
-    """Return the size of b relative to gamma, for faint preferences and the usual disagreement.
+def common_size(along: FloatArray, tau: float = DISAGREEMENT) -> float:
+    """Return the size of b relative to gamma, for faint preferences.
 
     To first order in b, gamma is the least-squares fit of r b . x by gamma . x. So over dilemmas that are uncorrelated
     and of unit size along the axes, |gamma| is the mean of r |x|^2 / k times |b|, on average over the directions of b.
     """
     lengths = np.square(along).sum(axis=1)
-    return float(lengths.sum() / max(float(reach(along, DISAGREEMENT) @ lengths), np.finfo(float).tiny))
+    return float(lengths.sum() / max(float(reach(along, tau) @ lengths), np.finfo(float).tiny))
 
 
 def expected_scores(scores: FloatArray, seen: FloatArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:
