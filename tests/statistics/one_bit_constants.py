@@ -13,13 +13,14 @@ second: how far the size of a preference is off, and its direction, for shares o
 voters at epsilon 1. The third: by how much more than is told of voters who differ the size of a preference is off, and
 how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
 left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
-share right at worst, where at least .55 is predicted, for ranges of the sizes of margins, the last of which begins
-where the noise does: normal estimates along nine axes of crowds from faint to loud, with little and much noise. The
-fifth: the variance of a preference along rotated and mixed axes, in terms of that along the axes of factors with a clip
-of half a deviation; of simulated voters. The sixth: slopes of stated probabilities where the model holds exactly and
-lengths and disagreement are known, for margins of one size, two ranges of the prior (from 0.25, and from what shows)
-and ballots of several lengths. The seventh: how long the error of the clipped means is, relative to them, if dilemmas
-are not the generator's but tilted at random, as files' may be; the median over tilts.
+share right at worst, where at least .55 is predicted, and slopes of stated probabilities, for ranges of the sizes of
+margins, of which one begins where the noise does, and in two of which a crowd may as well have no preference: normal
+estimates along nine axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a
+preference along rotated and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of
+simulated voters. The sixth: slopes of stated probabilities where the model holds exactly and lengths and disagreement
+are known, for margins of one size, two ranges of the prior (from 0.25, and from what shows) and ballots of several
+lengths. The seventh: how long the error of the clipped means is, relative to them, if dilemmas are not the generator's
+but tilted at random, as files' may be; the median over tilts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from unittest import mock
 
 import numpy as np
 from populations import Population, probit_of
-from scipy.special import ndtr
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from crowdveil.estimation import likely_crowds
 from crowdveil.estimation.ballot_fit import fit_ballots
@@ -41,6 +43,7 @@ from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.prior import FAINTEST, margin_sizes, prior_deviation
+from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.tilted_design import TILT, moments
 from crowdveil.privacy.mechanisms.integer_scores import voter_scores
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
@@ -118,8 +121,10 @@ def print_errors() -> None:
             print(f"| {name} | {records} | {spread} | {' | '.join(f'{v:.3f}' for v in found)} |", flush=True)
 
 
-def overstatement(sizes: Sequence[float], margin: float, variance: float, draws: int = 1500) -> tuple[float, float]:
-    """Return the share predicted, and by how much the mean stated exceeds it, if sizes are each as probable."""
+def stated_by_sizes(
+    sizes: Sequence[float], margin: float, variance: float, draws: int = 6000
+) -> tuple[float, float, float]:
+    """Return the share predicted, by how much the mean stated exceeds it, and the slope, if sizes are as probable."""
     rng, k = np.random.default_rng(0), 9
     truth = rng.normal(size=(draws, k))
     truth *= margin / np.linalg.norm(truth, axis=1, keepdims=True)
@@ -134,7 +139,17 @@ def overstatement(sizes: Sequence[float], margin: float, variance: float, draws:
     stated = (weights * ndtr((x * seen).sum(axis=1)[:, None] * kept / spread)).sum(axis=1)
     share = ndtr((x * truth).sum(axis=1))
     right = np.where(stated > 0.5, share, 1 - share).mean()
-    return float(right), float(np.maximum(stated, 1 - stated).mean() - right)
+    return float(right), float(np.maximum(stated, 1 - stated).mean() - right), _slope(ndtri(stated), share)
+
+
+def _slope(stated: np.ndarray, share: np.ndarray) -> float:
+    """Return the slope of a probit regression, without intercept, of choices that are made by these shares."""
+
+    def pull(slope: float) -> float:
+        above, below = slopes_and_weights(slope * stated)[0], slopes_and_weights(-slope * stated)[0]
+        return float(stated @ (above * share - below * (1 - share)))
+
+    return float(brentq(pull, 0.0, 10.0))
 
 
 def sign_variances(study: Study, records: int, margin: float, seed: int, voters: int = 40_000) -> list[float]:
@@ -239,19 +254,25 @@ def print_axes() -> None:
 
 def print_sizes() -> None:
     """Print the fourth table."""
-    print("| sizes of margins | stated - right, least | largest |")
-    ranges = {
+    print("| sizes of margins | stated - right, least | largest | slope, least | largest |")
+    octaves = {
         f"{2.0**least:g} to {2.0**most:g}": [2.0**power for power in range(least, most + 1)]
         for least, most in ((-1, 1), (-2, 1), (-2, 2), (-3, 2), (-4, 2), (-2, 3))
     }
-    for name, sizes in (*ranges.items(), ("what shows to 4", None)):
+    usual = octaves["0.25 to 4"]
+    none = {
+        "none in one of six, or 0.25 to 4": [0.0, *usual],
+        "none in half, or 0.25 to 4": [0.0] * len(usual) + usual,
+    }
+    for name, sizes in (*octaves.items(), ("what shows to 4", None), *none.items()):
         cells = product((0.25, 0.44, 0.8, 1.5, 2.5), (0.02, 0.05, 0.1, 0.3, 1.0))
         found = [
-            overstatement(sizes or margin_sizes(min(FAINTEST, math.sqrt(9 * variance))).tolist(), margin, variance)
+            stated_by_sizes(sizes or margin_sizes(min(FAINTEST, math.sqrt(9 * variance))).tolist(), margin, variance)
             for margin, variance in cells
         ]
-        gaps = [gap for right, gap in found if right >= 0.55]
-        print(f"| {name} | {min(gaps):+.3f} | {max(gaps):+.3f} |", flush=True)
+        gaps, slopes = zip(*((gap, slope) for right, gap, slope in found if right >= 0.55), strict=True)
+        worst = f"{min(gaps):+.3f} | {max(gaps):+.3f} | {min(slopes):.2f} | {max(slopes):.2f}"
+        print(f"| {name} | {worst} |", flush=True)
 
 
 def main() -> None:
