@@ -334,6 +334,15 @@ def test_addresses_that_are_none(url):
         refused(crowdveil(*words, "--url", url), f"{url!r} is not the address of a website")
 
 
+def test_an_option_that_is_given_twice(folder):
+    """Otherwise the first epsilon would be lost, and the second spent."""
+    before = answer("ledger", "show", folder / "l")
+    refused(release(folder, "--epsilon", "2"), "--epsilon is given twice", "give it once")
+    refused(crowdveil("compare", "--epsilon=0.3", "--epsilon", "1"), "--epsilon is given twice")
+    assert answer("ledger", "show", folder / "l") == before
+    assert not (folder / "r.json").exists()
+
+
 def test_an_empty_word_is_not_this_folder(folder, monkeypatch):
     """A variable of the shell that is not set must not release every ballot file that lies here."""
     monkeypatch.chdir(folder)

@@ -31,9 +31,15 @@ class ReadableCommand(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words after the command; refuse an empty one for a path, which would mean this folder."""
+        """Read the words after the command.
+
+        Refuse an option that is given twice, of which all but the last would be lost, and an empty word for a path,
+        which would mean this folder.
+        """
         empty = any(word == "" or (word.startswith("--") and word.endswith("=")) for word in args)
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
         rest = super().parse_args(ctx, args)
+        _check_given_once(given)
         if empty:
             _check_named(self.get_params(ctx), ctx.params)
         return rest
@@ -70,6 +76,13 @@ def _paths(parameters: Sequence[Any], given: Mapping[str, Any]) -> Iterator[tupl
         for path in value if isinstance(value, list | tuple) else [value]:
             if isinstance(path, Path) or (isinstance(path, str) and parameter.name == "study"):
                 yield flags[0] if flags else (parameter.metavar or parameter.name.upper()), path
+
+
+def _check_given_once(given: Sequence[Any]) -> None:
+    single = [one for one in given if one.param_type_name == "option" and not (one.multiple or one.is_flag)]
+    for place, parameter in enumerate(single):
+        if parameter in single[:place]:
+            raise CrowdveilError(f"{parameter.opts[0]} is given twice, and only the last would count: give it once")
 
 
 def _check_named(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
