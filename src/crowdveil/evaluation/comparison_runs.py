@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
-from crowdveil.evaluation.toolkit.sweep import sweep
+from crowdveil.evaluation.toolkit.sweep import in_processes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimate
 from crowdveil.privacy.mechanisms.registry import MECHANISMS
@@ -352,8 +352,14 @@ def carry_out(
     runs: Sequence[ComparisonRun], workers: int, tell: Callable[[int], None]
 ) -> dict[ComparisonEntry, EntryResult]:
     """Perform all runs on this many processes, and collect the results of each entry."""
-    with TemporaryDirectory(prefix="crowdveil-compare-") as folder:
-        return collect(sweep(runs, 1, workers, Path(folder), tell))
+    try:
+        tables = in_processes(ComparisonRun.measure, [(run, range(1)) for run in runs], workers, tell)
+    except BrokenProcessPool:
+        raise CrowdveilError(
+            "a worker process was ended from outside (out of memory?): "
+            "run the same command again, perhaps with --workers 1"
+        ) from None
+    return collect(pl.concat(tables))
 
 
 def collect(table: pl.DataFrame) -> dict[ComparisonEntry, EntryResult]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,8 @@ import polars as pl
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
+
+Result = TypeVar("Result")
 
 CROWDS_PER_JOB = 10
 NO_PRIVACY_AT = float("inf")
@@ -83,25 +85,37 @@ def sweep(
 
 
 def _compute(missing: list[Job], workers: int, folder: Path, tell: Callable[[int], None]) -> None:
+    try:
+        in_processes(compute, [(job, _file(folder, job)) for job in missing], workers, tell)
+    except BrokenProcessPool:
+        raise CrowdveilError(
+            "a worker process was ended from outside (out of memory?); what is finished is kept: "
+            "run the same command again, perhaps with --workers 1"
+        ) from None
+
+
+def in_processes(
+    function: Callable[..., Result], calls: Sequence[tuple[object, ...]], workers: int, tell: Callable[[int], None]
+) -> list[Result]:
+    """Call a function with each of these arguments in this many processes, and return what it returns, in order.
+
+    ``tell(1)`` is called after each. If a process is ended from outside, BrokenProcessPool is raised.
+    """
     # Fresh processes: a fork would copy the locks of numba's and NumPy's threads in an undefined state.
     with (
         _one_thread_each(),
         ProcessPoolExecutor(
-            min(workers, len(missing)), mp_context=get_context("spawn"), initializer=_live_and_die_with_parent
+            min(workers, len(calls)), mp_context=get_context("spawn"), initializer=_live_and_die_with_parent
         ) as pool,
     ):
-        running = [pool.submit(compute, job, _file(folder, job)) for job in missing]
+        running = [pool.submit(function, *call) for call in calls]
         try:
             for finished in as_completed(running):
                 finished.result()
                 tell(1)
-        except BrokenProcessPool:
-            raise CrowdveilError(
-                "a worker process was ended from outside (out of memory?); what is finished is kept: "
-                "run the same command again, perhaps with --workers 1"
-            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+    return [finished.result() for finished in running]
 
 
 def _live_and_die_with_parent() -> None:
