@@ -244,6 +244,18 @@ def test_the_population_is_less_certain_by_the_draw_of_its_voters():
     assert decision.population_certainty == pytest.approx(stats.norm.cdf(margin / math.sqrt(0.18 + 0.05)))
 
 
+def test_a_population_that_may_be_divided_along_one_direction_is_less_certain():
+    """The larger of the two variances counts, along each dilemma."""
+    made = crowd([0.5, 0.2], sampling=np.diag([0.04, 0.01]), divided=np.diag([0.02, 0.09]))
+    made = replace(made, noise=Gaussian(0.3))
+    for away, variance in (([1.0, 0.0], 0.04), ([0.0, 1.0], 0.09), ([1.0, 1.0], 0.11)):
+        decision = decide(made, dilemma(made, away, [0.0, 0.0]))
+        margin = np.array([0.5, 0.2]) @ away
+        noise = 0.09 * float(np.square(away).sum())
+        assert decision.certainty == pytest.approx(stats.norm.cdf(margin / math.sqrt(noise)))
+        assert decision.population_certainty == pytest.approx(stats.norm.cdf(margin / math.sqrt(noise + variance)))
+
+
 def test_each_number_is_told_with_what_it_is():
     made = crowd([1.0, -0.5], covariance=np.eye(2) / 10)
     two = decide(made, {"stay": {"x1": 1.0}, "swerve": {"x2": 1.0}}).sentences

@@ -51,7 +51,15 @@ UNKNOWN = Uncertainty(
 """One axis, along which the second feature counts half."""
 
 
-@pytest.mark.parametrize("unknown", [None, UNKNOWN, replace(UNKNOWN, rest=np.zeros((2, 0)), freedom=None)])
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        None,
+        UNKNOWN,
+        replace(UNKNOWN, rest=np.zeros((2, 0)), freedom=None),
+        replace(UNKNOWN, divided=np.array([[0.03]])),
+    ],
+)
 def test_round_trip(tmp_path, unknown):
     path, made = tmp_path / "r.json", example(unknown=unknown)
     made.save(path)
@@ -89,6 +97,8 @@ DAMAGES = {
     "doubt below zero": lambda u: u.update(doubt=[-0.05]),
     "variance below zero": lambda u: u.update(sampling=[[-0.01]]),
     "freedom below zero": lambda u: u.update(freedom=-1),
+    "divided in another shape": lambda u: u.update(divided=[0.03]),
+    "division below zero": lambda u: u.update(divided=[[-0.03]]),
 }
 
 
@@ -104,7 +114,7 @@ def test_what_is_not_known_must_be_whole(damage):
 
 def test_an_older_format_is_refused_in_one_line():
     data = {**example().as_dict(), "format": "crowdveil release 1"}
-    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 3'") as refusal:
+    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 4'") as refusal:
         release_from_dict(signed_again(data))
     assert "\n" not in str(refusal.value)
 

@@ -267,7 +267,7 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     even = third.even_margin
     bound = unknown.bias_bound(difference) + unknown.size_bound(difference)
     slack = third.even_slope * third.deviation
-    wider = math.hypot(slack, unknown.sampling_deviation(difference))
+    wider = math.hypot(slack, unknown.divided_deviation(difference))
 
     def sure(distance: float, deviation: float) -> float:
         return _less_sure(release, difference, distance - bound, deviation) if distance > bound else 0.0
@@ -327,7 +327,7 @@ def population_certainty(release: Release, difference: FloatArray) -> float:
     if certainty <= 0.5:
         return certainty
     margin = release.unknown.margin(difference) - release.unknown.bias_bound(difference)
-    return _less_sure(release, difference, margin, release.unknown.sampling_deviation(difference))
+    return _less_sure(release, difference, margin, release.unknown.divided_deviation(difference))
 
 
 def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: float, identical: bool) -> str:

@@ -192,7 +192,7 @@ def checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()
 
 
-FORMAT = "crowdveil release 3"
+FORMAT = "crowdveil release 4"
 _MEASURED = {
     "factors": "Measured along factors: what these leave out is bounded by its prior; a release along features "
     "measures it.",

@@ -61,6 +61,27 @@ class UnitCounts:
         lengths = self.squared_lengths / self.records
         return np.minimum(variances * (1 + (lengths - 1) * alike), lengths) / self.records
 
+    def divided(self, variances: FloatArray) -> FloatArray:
+        """Return these variances for a population that is divided along a single direction, whichever it is.
+
+        ``sampling`` spreads what voters have in common evenly over all axes: it is too small along a direction that
+        divides a population by itself, and so is a scatter that was measured as an average over the axes.
+
+        Theorem. Let s be the scores of a voter's records along k axes, uncorrelated and with these variances. Along any
+        direction v, their mean m has a variance of at most v' diag(variances) v, however alike the choices of a voter
+        are. If a population consists of two camps, each of one mind against the other, then m clipped to [-1, 1] along
+        each axis has a variance of at most |v|^2 times the largest of these variances, and times k.
+
+        Proof. The square of a mean is at most the mean of the squares, so E (v . m)^2 <= E (v . s)^2. In two camps, m
+        is w or -w, so that w w' <= diag(variances), and |w|^2 is at most the largest. A clip shortens w, and leaves no
+        more than 1 along each axis: (v . clip(w))^2 <= |v|^2 |clip(w)|^2 <= |v|^2 min(|w|^2, k). Of N means with
+        weights p_i that add up to 1, the variance is sum p_i^2 times that of one; records weigh alike, so p_i is in
+        proportion to the length of a ballot.
+        """
+        if self.by_voter:
+            return np.full(len(variances), min(float(variances.max()), len(variances)) / self.voters)
+        return np.asarray(variances * self.squared_lengths / self.records**2, np.float64)
+
 
 def most_alike(directions: int) -> float:
     """Return the largest possible correlation of two scores of one voter, if it is the same along all k axes.
@@ -90,6 +111,8 @@ class StepEstimate:
     """Bound on the relative error of the center's size."""
     sampling: FloatArray
     """Sampling variance of each of these means, or a bound on it."""
+    divided: FloatArray
+    """Bound on it along any one direction, if voters differ in that direction alone."""
     sample: AxisSample
     """Public dilemmas, corrected."""
     design: FloatArray
@@ -159,6 +182,7 @@ class StepEstimate:
             turn=turn,
             size=size,
             sampling=sampling,
+            divided=units.divided(step.variances),
         )
 
 
@@ -229,6 +253,7 @@ def estimate_from_voters(
         effect.turn * long,
         effect.size + _STRETCHES * stretched,
         sampling,
+        units.divided(variances),
         sample,
         design,
         inverse_length=fit.inverse_length,
@@ -259,6 +284,7 @@ def estimate_from_records(
         effect.turn * float(np.linalg.norm(fit.center)),
         effect.size,
         sampling,
+        units.divided(variances),
         sample,
         design,
     )

@@ -104,6 +104,9 @@ class Uncertainty:
     """Supposed standard deviation of voters' own preferences along the axis of each factor."""
     common: float = 1.0
     """Size of the preference that voters have in common, in dilemmas of the usual length, relative to gamma."""
+    divided: FloatArray | None = None
+    """Bound on the sampling covariance along any one direction, if voters differ in that direction alone. None if
+    ``sampling`` was measured along every direction."""
 
     def along_factors(self, directions: FloatArray) -> FloatArray:
         """Return directions (rows) with the axes that no factor covers projected out.
@@ -179,6 +182,13 @@ class Uncertainty:
         x = difference @ self.basis
         return math.sqrt(max(float(x @ self.sampling @ x), 0.0))
 
+    def divided_deviation(self, difference: FloatArray) -> float:
+        """Return the largest standard deviation of the margin due to the sampling of voters, however they differ."""
+        if self.divided is None:
+            return self.sampling_deviation(difference)
+        x = difference @ self.basis
+        return max(self.sampling_deviation(difference), math.sqrt(max(float(x @ self.divided @ x), 0.0)))
+
     def error_parts(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> ErrorParts:
         """Return the causes of an interval for the margin at this confidence, given the half-width of the noise alone.
 
@@ -241,27 +251,26 @@ class Uncertainty:
             "size": self.size,
             "disagreement": self.disagreement,
             "common": self.common,
+            "divided": None if self.divided is None else self.divided.tolist(),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], dimension: int) -> Uncertainty:
         """Read the fields of a release file, and check that they are consistent."""
-        arrays = {
-            name: np.array(data[name], np.float64)
-            for name in ("basis", "rest", "mean", "covariance", "center", "sampling", "doubt")
-        }
-        arrays["rest"] = arrays["rest"].reshape(dimension, -1)
-        k = len(arrays["mean"])
-        shapes = {"basis": (dimension, k), "mean": (k,), "center": (k,), "doubt": (k,)}
-        shapes |= {"covariance": (k, k), "sampling": (k, k)}
+        k = len(data["mean"])
+        covariances = ["covariance", "sampling"] if data["divided"] is None else ["covariance", "sampling", "divided"]
+        shapes: dict[str, tuple[int, ...]] = {"basis": (dimension, k), "mean": (k,), "center": (k,), "doubt": (k,)}
+        shapes |= dict.fromkeys(covariances, (k, k))
+        arrays = {name: np.array(data[name], np.float64) for name in shapes}
         wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
+        arrays["rest"] = np.array(data["rest"], np.float64).reshape(dimension, -1)
         if wrong or not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError(
                 f"what is not known has the wrong shape, or is not finite: {', '.join(wrong) or 'numbers'}"
             )
         freedom = None if data["freedom"] is None else int(data["freedom"])
         drawn = np.array([float(data["drawn_rest"]) - 1, float(data["drawn_shift"])])
-        sizes = [arrays["doubt"], np.diag(arrays["covariance"]), np.diag(arrays["sampling"]), np.array(freedom or 0)]
+        sizes = [arrays["doubt"], *(np.diag(arrays[name]) for name in covariances), np.array(freedom or 0)]
         more = np.array([*drawn, *(float(data[name]) for name in ("turn", "size", "disagreement", "common"))])
         if not np.isfinite(more).all() or any((size < 0).any() for size in [*sizes, more]):
             raise ValueError("what is not known has a size below what is possible, or none")

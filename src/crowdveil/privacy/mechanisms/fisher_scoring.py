@@ -127,6 +127,7 @@ class _FisherScoring:
             covariance=current.belief.covariance,
             center=current.center,
             sampling=current.gain @ np.diag(current.sampling) @ current.gain.T,
+            divided=current.gain @ np.diag(current.divided) @ current.gain.T,
             doubt=current.doubt,
             turn=current.turn,
             size=current.size,

@@ -106,6 +106,7 @@ def _stretched_unknown(unknown: Uncertainty, factor: float, deviation: float) ->
         covariance=factor**2 * unknown.covariance + deviation**2 * np.outer(unknown.mean, unknown.mean),
         center=factor * unknown.center,
         sampling=factor**2 * unknown.sampling,
+        divided=None if unknown.divided is None else factor**2 * unknown.divided,
         doubt=factor * unknown.doubt,
         turn=factor * unknown.turn,
         drawn_shift=factor * unknown.drawn_shift,

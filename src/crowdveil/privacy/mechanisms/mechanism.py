@@ -133,6 +133,7 @@ def uncertainty_along(
     size: float = 0.0,
     shift: float = 0.0,
     unasked: FloatArray | None = None,
+    divided: FloatArray | None = None,
 ) -> Uncertainty:
     """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
 
@@ -144,7 +145,8 @@ def uncertainty_along(
     over the root of that difference, and up to 11 over the difference itself.
 
     ``shift`` bounds, per unit of length, how far an estimate without noise is from the crowd's own preference for any
-    other reason.
+    other reason. ``divided`` is the sampling covariance of a population that is divided along a single direction, where
+    ``sampling`` supposes that it is not.
 
     ``unasked`` projects onto directions that no dilemma was about (``never_asked``). There the estimate is zero, and
     the truth may be anything: an error of length 2 REACH in these directions is at most that times the root of the
@@ -153,6 +155,7 @@ def uncertainty_along(
     if unasked is not None:
         asked = np.eye(len(unasked)) - unasked
         mean, center, sampling = asked @ mean, asked @ center, asked @ sampling @ asked
+        divided = None if divided is None else asked @ divided @ asked
         doubt = doubt + 2 * REACH * np.sqrt(np.diag(unasked))
     left_out = design.rest_basis.shape[1]
     prior = rest_deviation(left_out)
@@ -179,6 +182,7 @@ def uncertainty_along(
         size=size,
         disagreement=DISAGREEMENT,
         common=common_size(design.along[:, : design.directions - design.left_out]),
+        divided=divided,
     )
 
 
