@@ -4,7 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.ballot_file import read_ballots
@@ -31,6 +34,24 @@ def test_a_crowd_is_described_with_its_coins(folder):
     assert told["tau"] == pytest.approx(0.68, abs=0.05)  # 0.8, less what voters' differences take from it
     assert 0.3 < told["share"] < 0.7
     assert "Neither side was chosen in" in crowdveil("describe", folder / "crowd.parquet").stdout
+
+
+def test_a_crowd_is_described_by_the_preference_that_a_release_estimates(folder):
+    """That of the threshold model; the decided choices alone have a steeper one, and evaluate shows the same."""
+    shown = answer("describe", folder / "crowd.parquet")["crowd_preference"]["voters"]
+    ballots = read_ballots(folder / "crowd.parquet")
+    dilemmas, choices = ballots.dilemmas.astype(float), ballots.choices
+    weights = np.repeat(1 / ballots.counts, ballots.counts)
+
+    def loss(given):
+        first, second = (norm.cdf(side * (dilemmas @ given[:-1]) - given[-1]) for side in (1, -1))
+        return -weights @ np.log(np.choose(choices + 1, [second, 1 - first - second, first])) / ballots.voters
+
+    best = minimize(loss, [0, 0, 0, 0.5], tol=1e-9).x
+    assert list(shown.values()) == pytest.approx(best[:-1], abs=1e-4)
+    evaluated = answer("evaluate", folder / "release.json", folder / "crowd.parquet")
+    judged = {name: factor["value"]["exact"] for name, factor in evaluated["factors"].items()}
+    assert judged == pytest.approx(shown)
 
 
 def test_one_charge_buys_preference_and_threshold(folder):

@@ -11,6 +11,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Study
 
 WEIGHTINGS = ("voters", "choices")
 
@@ -184,6 +185,35 @@ def test_features_that_always_differ_together_share_their_preference():
     )
     assert found.preference == pytest.approx(together.preference, rel=1e-6)
     assert found.standard_errors[1:3] == pytest.approx(together.standard_errors[1:], rel=1e-6)
+
+
+def test_effects_of_a_categorys_levels_sum_to_zero_and_are_known():
+    """The same as a fit with an effect less, which is minus the sum of the others."""
+    study = Study.from_dict(
+        {
+            "name": "soup",
+            "question": "Which?",
+            "drawing": {"method": "independent", "dilemmas": 1},
+            "features": [{"name": "price", "low": 0, "high": 9, "levels": [1, 5]}],
+            "categories": [{"name": "kind", "levels": ["leek", "pea", "fish"]}],
+        }
+    )
+    rng = np.random.default_rng(3)
+    levels = np.eye(3)[rng.integers(3, size=(2, 600))]
+    dilemmas = np.column_stack([rng.choice([-4.0, 0.0, 4.0], 600), levels[0] - levels[1]])
+    choices = np.where(rng.normal(size=600) < dilemmas @ [-0.1, 0.1, 0.3, -0.4], 1, -1).astype(np.int8)
+    ballots = Ballots(study, np.arange(0, 601, 3), dilemmas, choices)
+    without = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, -1, -1]])
+    best = optimize.minimize(lambda free: plain_loss(ballots, without @ free, "voters"), np.zeros(3), tol=1e-10)
+    found = crowd_preference(ballots)
+    assert found.known.all()
+    assert found.preference == pytest.approx(without @ best.x, abs=1e-6)
+    free = crowd_preference(ballots, directions=without.astype(np.float64))
+    assert found.covariance == pytest.approx(without @ free.covariance @ without.T, rel=1e-6, abs=1e-12)
+    # Where one level was never shown, the others are known against each other only, and not against the mean of all.
+    shown = (levels[0, :, 2] == 0) & (levels[1, :, 2] == 0)
+    some = crowd_preference(Ballots(study, np.arange(shown.sum() + 1), dilemmas[shown], choices[shown]))
+    assert some.known.tolist() == [True, False, False, False]
 
 
 @pytest.mark.parametrize("weight", [1, 1000])

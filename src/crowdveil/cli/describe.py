@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,9 +32,9 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     same number for dilemmas from the study's own generator; and how often the chosen side had more. If a file differs
     from the generator, a mechanism that assumes the generator's dilemmas is off.
 
-    Then the crowd's exact preference: Phi(preference x difference) of people choose the side with more. It is fitted
-    twice: once with every voter counted once, and once with every choice counted once, so that those who answered more
-    count more.
+    Then the crowd's exact preference: Phi(preference x difference) of people choose the side with more; where people
+    may choose neither, Phi(preference x difference - tau). It is fitted twice: once with every voter counted once, and
+    once with every choice counted once, so that those who answered more count more.
 
     Example: `crowdveil describe mm.parquet`
     """
@@ -55,7 +56,13 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         third = None
         if study.indifference is not None:
             neither = sum(int((batch.choices == 0).sum()) for batch in source.batches())
-            third = {"share": neither / counted.records, "tau": exact_threshold(source).tau}
+            # Decided choices alone give too steep a preference: a release estimates that of the threshold model.
+            fits = [exact_threshold(source, weighting=weighting) for weighting in WEIGHTINGS]
+            voters, choices = (
+                replace(found, coordinates=study.factor_map @ fit.preference)
+                for found, fit in zip((voters, choices), fits, strict=True)
+            )
+            third = {"share": neither / counted.records, "tau": fits[0].tau}
         alike = None
         if study.repeat:
             alike = sum(int(answered_alike(batch)[0]) for batch in source.batches()) / (STEPS * counted.voters)
@@ -96,9 +103,10 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         say("Drawn: the same for dilemmas that the study's own generator draws.")
         _print_furthest(variation.factors)
         if third is not None:
-            say(
-                f"\nNeither side was chosen in {third['share']:.1%} of the records (threshold tau {third['tau']:.3f}); "
-                "all other numbers are about the rest."
+            say("")
+            say_wrapped(
+                f"Neither side was chosen in {third['share']:.1%} of the records (threshold tau {third['tau']:.3f}). "
+                "The numbers above leave them out; the preference below counts them."
             )
         if alike is not None:
             say(f"\nOf a dilemma that was asked twice, {alike:.1%} of the voters gave the same answer both times.")

@@ -9,7 +9,8 @@ The function is concave, and Newton's method finds its maximum from sums over ba
 passes. A coordinate may be undetermined for two reasons, and the result reports both:
 
 - No answered dilemma distinguishes it from the others (a feature that never differs, two that always differ together).
-  A ridge on exactly these combinations picks the shortest of the many maximisers.
+  A ridge on exactly these combinations picks the shortest of the many maximisers. What is added to all levels of a
+  category alike is such a combination, but nothing is lost with it: the shortest effects are those that sum to zero.
 - All choices that depend on it agree (separation). The likelihood then increases without bound, and the size of the
   estimate is arbitrary. The ascent stops when the mean can rise by only 1e-17, and at the latest at the edge of a ball:
   measured by what a typical difference in one coordinate alone adds to the margin, the coordinates are at most
@@ -35,6 +36,7 @@ from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate, shown
 from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.study.study import Study
 
 Weighting = Literal["voters", "choices"]
 """Whether every voter counts once (a choice weighs one over her number of choices), or every choice does."""
@@ -128,7 +130,7 @@ def crowd_preference(
     rest = combinations[:, weights >= _ALL_AGREE] / np.sqrt(weights[weights >= _ALL_AGREE])
     inverse = rest @ rest.T
     spread = scatter / total**2 * (voters / max(1.0, voters - 1))
-    identified, separated = ~_involved(never), _involved(agreed)
+    identified, separated = ~_involved(_without(_common(source.study, scaled), never)), _involved(agreed)
     known = identified & ~separated
     covariance = np.where(np.outer(known, known), inverse @ spread @ inverse, 0.0) / np.outer(units, units)
     return CrowdPreference(
@@ -192,6 +194,21 @@ def _never_varying(moments: FloatArray) -> FloatArray:
     sizes, vectors = np.linalg.eigh(moments / np.outer(deviations, deviations))
     never = vectors[:, sizes <= _NEVER_VARIES] / deviations[:, None]
     return np.asarray(np.linalg.qr(never)[0], np.float64)
+
+
+def _common(study: Study, axes: FloatArray) -> FloatArray:
+    """Return what adds the same to all levels of a category, as orthonormal columns; the axes may not reach it."""
+    alike = np.zeros((len(axes), len(study.level_columns)))
+    for k, levels in enumerate(study.level_columns):
+        alike[levels, k] = 1
+    reached = np.linalg.pinv(axes) @ alike
+    return np.asarray(np.linalg.qr(reached[:, np.isclose(axes @ reached, alike).all(axis=0)])[0], np.float64)
+
+
+def _without(known: FloatArray, combinations: FloatArray) -> FloatArray:
+    """Return the part of a space that is orthogonal to another; both are orthonormal columns."""
+    vectors, sizes, _ = np.linalg.svd(combinations - known @ (known.T @ combinations), full_matrices=False)
+    return np.asarray(vectors[:, sizes > 0.5], np.float64)
 
 
 def _involved(combinations: FloatArray) -> BoolArray:
