@@ -14,6 +14,7 @@ import pytest
 
 from crowdveil.decision import Decision, RankedAlternative, decide
 from crowdveil.pages.figures import MOST_ROWS
+from crowdveil.pages.markup import table
 from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
 from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum
 from crowdveil.privacy.uncertainty import Uncertainty
@@ -306,6 +307,17 @@ def test_provenance_names_everything(make_release: MakeRelease) -> None:
         "crowdveil decide 'my release.json' dilemma.json",
     ):
         assert said in words
+
+
+def test_columns_of_numbers_are_aligned_whatever_their_signs() -> None:
+    rows = [
+        ["age", "5 years old", "+0.27", "+0.18 to +0.36", "0.08"],
+        ["gap", "−", "−0.21", "−0.33 to 0.00", "0.12"],
+        ["wait", "less", "", "not known", ""],
+    ]
+    shown = Page(table(["Factor", "From", "Effect", "Interval", "Noise"], rows, "")).tags
+    kinds = [attributes.get("class", "") for tag, attributes in shown if tag in ("td", "th")]
+    assert kinds == ["", "", "number", "number", "number"] * 4
 
 
 ATTACK = "</title></style></svg><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x"

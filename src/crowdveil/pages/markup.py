@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
 from crowdveil.pages.feature_estimates import one_line
@@ -45,11 +46,14 @@ def code(value: object) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Return a table of HTML cells, the first of each row its heading; numbers with a sign get the style of numbers."""
-    head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
+    """Return a table of HTML cells, the first of each row its heading; columns of numbers get the style of numbers."""
+    kinds = [_kind(column) for column in zip(*rows, strict=True)] or [""] * len(heads)
+    head = "".join(
+        f'<th role="columnheader" scope="col"{kind}>{one}</th>' for one, kind in zip(heads, kinds, strict=True)
+    )
     body = "\n".join(
         f'<tr role="row"><th role="rowheader" scope="row">{first}</th>'
-        + "".join(f'<td role="cell"{_kind(cell)}>{cell}</td>' for cell in rest)
+        + "".join(f'<td role="cell"{kind}>{cell}</td>' for cell, kind in zip(rest, kinds[1:], strict=True))
         + "</tr>"
         for first, *rest in rows
     )
@@ -62,5 +66,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> 
 </table>"""
 
 
-def _kind(cell: str) -> str:
-    return ' class="number"' if cell[:1] in ("+", "-") or not cell else ""
+_NUMBER = re.compile(r"[+−-]?[\d.]+(?: to [+−-]?[\d.]+)?")
+"""A number or an interval, also with a true minus."""
+
+
+def _kind(column: Sequence[str]) -> str:
+    return ' class="number"' if any(map(_NUMBER.fullmatch, column)) else ""
