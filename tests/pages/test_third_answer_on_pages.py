@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdveil.decision import decide
-from crowdveil.pages.feature_estimates import third_answer_sentences
+from crowdveil.pages.feature_estimates import feature_estimates, third_answer_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import decision_section
 from crowdveil.privacy.side_answers import Indifference
@@ -28,6 +28,17 @@ def test_the_page_tells_share_and_threshold(release):
     assert "about 62% of their choices (± 2 points" in sentence
     assert "1.00 (0.96 to 1.04)" in sentence
     assert "treated both" in release_page([release])
+
+
+def test_shares_of_single_features_are_those_that_decisions_state(release):
+    """Of two patients, one has a unit, ten years, more to live; some people would toss a coin."""
+    stated = decide(release, {"more": {"life_years_gained": 10}, "less": {}}).probabilities
+    label = next(feature.label for feature in release.study.features if feature.name == "life_years_gained")
+    shares = {one.label: one.share for one in feature_estimates(release)}
+    assert shares[label] == pytest.approx(stated["more"])
+    assert stated["more"] + stated["toss a coin"] + stated["less"] == pytest.approx(1)
+    assert "The others would pick the other one, or toss a coin." in release_page([release])
+    assert "toss a coin" not in release_page([replace(release, indifference=None)])
 
 
 def test_without_a_third_answer_there_is_nothing_to_tell(release):

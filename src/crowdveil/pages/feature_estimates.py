@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.decision import stated_margins
+from crowdveil.decision import stated_margins, three_shares
 from crowdveil.errors import plural
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.noise.distribution import EmpiricalNormal, Gaussian, LaplaceSum, NoiseDistribution
@@ -46,7 +46,8 @@ class FeatureEstimate:
     value: float
     error_bar: float
     share: float | None = None
-    """Share of voters who pick the alternative with one unit more, all else equal; None for a society."""
+    """Share of voters who pick the alternative with one unit more, all else equal, as decisions state it; None for a
+    society."""
     known: bool = True
     """Whether anything is known about the feature: not if the study's dilemmas never differ in it."""
 
@@ -63,8 +64,11 @@ class FeatureEstimate:
 def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:
     """Return the features of a release, from the most preferred to the least."""
     shares: list[float | None] = [None] * release.study.dimension
-    if release.unknown is not None:
-        shares = ndtr(stated_margins(release, np.eye(release.study.dimension))).tolist()
+    steps = np.eye(release.study.dimension)
+    if release.indifference is not None:
+        shares = [three_shares(release, step)[0] for step in steps]
+    elif release.unknown is not None:
+        shares = ndtr(stated_margins(release, steps)).tolist()
     found = (
         FeatureEstimate(one_line(feature.label), float(value), float(error_bar), share, bool(known))
         for feature, value, error_bar, share, known in zip(

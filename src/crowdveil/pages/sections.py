@@ -111,7 +111,7 @@ from it.</p>
 {plots}
 <figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars.{crosses} {text(bars + left_out)}</figcaption>
 </figure>
-{_table(estimates, places)}
+{_table(estimates, places, coins=view.release.indifference is not None)}
 </div>
 {_error_parts(view)}
 </section>"""
@@ -187,7 +187,7 @@ def _interval(ends: list[float], places: int) -> str:
     return f"{signed(low, places)} to {signed(high, places)}"
 
 
-def _table(shown: tuple[FeatureEstimate, ...], places: int) -> str:
+def _table(shown: tuple[FeatureEstimate, ...], places: int, *, coins: bool) -> str:
     rows = "\n".join(
         f'<tr role="row" class="{r.sign}"><th role="rowheader" scope="row">'
         f'<span class="sign" aria-hidden="true">{_SIGNS[r.sign]}</span>{text(r.label)}'
@@ -203,8 +203,10 @@ def _table(shown: tuple[FeatureEstimate, ...], places: int) -> str:
         for head, kind in (("Feature", ""), *((head, ' class="number"') for head in numbers))
     )
     legend = ", ".join(f"{_SIGNS[sign]} {_SPOKEN[sign]}" for sign in PreferenceSign)
+    others = " The others would pick the other one, or toss a coin." if coins else ""
     wins = (
         " “One more wins”: of two otherwise equal alternatives, how many voters would pick the one with one unit more."
+        f"{others}"
         if shares
         else ""
     )
