@@ -8,19 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import erfcx, ndtr
+from scipy.special import erf, erfcx, ndtr
 from scipy.stats import norm
 
 from crowdveil.estimation import l1_ball, probit
 from crowdveil.estimation.probit import (
     LANES,
     bits_of_double,
+    both_slopes,
     compiled,
     dot,
     double_of_bits,
+    leanings,
     mills,
     mills_and_weight,
     padded,
+    share_and_density,
     slopes_and_weights,
 )
 
@@ -82,6 +85,28 @@ def test_arrays_get_the_same_slopes_and_weights():
     np.testing.assert_allclose(slopes, [reference_mills(t) for t in far], rtol=1e-12)
     # mills + t loses digits in the lower tail: |t| eps in a sum of size 1 / |t|, so t^2 eps of a weight near 1.
     np.testing.assert_allclose(weights, [mills_and_weight(float(t))[1] for t in far], rtol=1e-8, atol=1e-300)
+
+
+def test_both_slopes_are_those_of_a_choice_and_of_the_other():
+    margins = np.linspace(-30, 30, 603).reshape(3, 201)
+    for found, sign in zip(both_slopes(margins), (1, -1), strict=True):
+        expected = np.exp(norm.logpdf(margins) - norm.logcdf(sign * margins))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_leanings_are_the_mean_of_a_choice_and_its_slope():
+    """Of arrays of any shape and order in memory."""
+    margins = np.array([*np.linspace(-9, 9, 2002), -1e100, -40.0, 40.0, 1e100]).reshape(2, -1).T
+    leaning, slope = leanings(margins)
+    np.testing.assert_allclose(leaning, erf(margins / np.sqrt(2)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(slope, 2 * norm.pdf(margins), rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("t", [-36.0, -5.0, -0.1, 0.0, 1e-9, 3.0, 8.5])
+def test_a_share_keeps_its_digits_in_the_tail(t):
+    share, density = share_and_density(t)
+    assert share == pytest.approx(norm.cdf(t), rel=1e-13)
+    assert density == pytest.approx(norm.pdf(t), rel=1e-13)
 
 
 @compiled

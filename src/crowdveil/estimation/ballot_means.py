@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import erfinv, ndtr
+from scipy.special import erfinv
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_means import LONGEST, SCORE_DISAGREEMENT, ClippedNormal
 from crowdveil.estimation.design import AxisSample
+from crowdveil.estimation.probit import leanings
 
 _LENGTHS = (1, 2, 3, 4, 6, 9, 13, 20, 40, LONGEST)
 _LEAST_VARIANCE = 1e-12
@@ -53,8 +54,8 @@ class BallotMeans:
     def shown(self, inverse_length: float, preferences: FloatArray) -> FloatArray:
         """Return the means for many preferences (rows)."""
         weights, law = self._law(inverse_length)
-        chosen = 2 * ndtr((1 + self.inflation) * preferences @ self.dilemmas.along.T) - 1
-        faint = chosen @ weights / len(weights)
+        leaning, _ = leanings((1 + self.inflation) * preferences @ self.dilemmas.along.T)
+        faint = leaning @ weights / len(weights)
         return ClippedNormal(faint / law.kept * self.clip, law.variance, self.clip).mean
 
     def _law(self, inverse_length: float) -> tuple[FloatArray, ClippedNormal]:

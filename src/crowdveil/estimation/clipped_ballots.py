@@ -32,12 +32,12 @@ from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
-from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.clipped_means import ClippedNormal
 from crowdveil.estimation.design import measured_design
-from crowdveil.estimation.disagreement import reach
+from crowdveil.estimation.disagreement import reach_of
+from crowdveil.estimation.probit import leanings
 from crowdveil.study.study import Study
 
 LONGEST = 16
@@ -74,6 +74,29 @@ def told_length(records: IntArray) -> tuple[IntArray, IntArray]:
     return 22 * (n - 1), 15 * (n + 6)
 
 
+@dataclass(frozen=True)
+class _Sample:
+    """Ballots of one length."""
+
+    dilemmas: FloatArray
+    """Indexed by (ballot, dilemma, axis)."""
+    norms: FloatArray
+    """The squared length of each dilemma."""
+
+    def head(self, ballots: int) -> _Sample:
+        """Return the first ballots."""
+        return _Sample(self.dilemmas[:ballots], self.norms[:ballots])
+
+    def reaches(self, tau: float) -> FloatArray:
+        """Return r of each dilemma (``disagreement``)."""
+        return reach_of(self.norms, self.dilemmas.shape[2], tau)
+
+    def leanings(self, crowds: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
+        """Return l_i, indexed by (ballot, dilemma, crowd), and its slope in the margin."""
+        rows = (self.dilemmas * self.reaches(tau)[:, :, None]).reshape(-1, crowds.shape[1])
+        return leanings((rows @ crowds.T).reshape(*self.norms.shape, len(crowds)))
+
+
 class ClippedBallots:
     """Ballots sampled from a study's public design, and the clipped means that crowds would have on them."""
 
@@ -88,7 +111,7 @@ class ClippedBallots:
         self._sessions = design.along[order + session * np.arange(sessions)[:, None]]
         self._whole = session
         self._clip = clip
-        self._samples: dict[int, FloatArray] = {}
+        self._samples: dict[int, _Sample] = {}
         self._answered: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
         self._corrections: dict[tuple[int, float], FloatArray] = {}
         self.dilemmas = design.along[:DILEMMAS]
@@ -160,7 +183,7 @@ class ClippedBallots:
 
         With b = 0 the same voters would have mean zero but for sampling error. Subtracting their mean reduces variance.
         """
-        x = self._sessions[:, :n] if n <= self._whole else self._sample(n)
+        x = self._sessions[:, :n] if n <= self._whole else self._sample(n).dilemmas
         each = -(-_VOTERS // len(x))
         rng = np.random.default_rng([_SEED, n])
         own = tau * rng.standard_normal((len(x), self.directions, each))
@@ -178,7 +201,7 @@ class ClippedBallots:
         both = ((int(lengths[above - 1]), 1 - part), (int(lengths[above]), part))
         return [(length, weight) for length, weight in both if weight > 0]
 
-    def _sample(self, n: int) -> FloatArray:
+    def _sample(self, n: int) -> _Sample:
         """Return a sample of ballots of n dilemmas."""
         if n not in self._samples:
             wanted = max(_BALLOTS, (_RECORDS_OF_FEW if n <= FEW else _RECORDS) // n)
@@ -186,23 +209,23 @@ class ClippedBallots:
                 # Disjoint ballots in a session.
                 each = self._whole // n
                 whole = self._sessions[: -(-wanted // each), : each * n]
-                self._samples[n] = whole.reshape(-1, n, self.directions)[:wanted]
+                ballots = whole.reshape(-1, n, self.directions)[:wanted]
             else:
                 rows = self._sessions.reshape(-1, self.directions)
-                ballots = min(len(rows) // n, wanted)
-                self._samples[n] = rows[: ballots * n].reshape(ballots, n, -1)
+                count = min(len(rows) // n, wanted)
+                ballots = rows[: count * n].reshape(count, n, -1)
+            self._samples[n] = _Sample(ballots, np.square(ballots).sum(axis=2))
         return self._samples[n]
 
     def _of_length(self, n: int, common: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
-        x = self._sample(n)
-        norms = np.square(x).sum(axis=2)
-        reaches = reach(x.reshape(-1, x.shape[2]), tau).reshape(norms.shape)
-        margins = (x @ common) * reaches
-        slopes = np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
+        sample = self._sample(n)
+        x, norms = sample.dilemmas, sample.norms
+        reaches = sample.reaches(tau)
+        leaning, slopes = leanings((x @ common) * reaches)
         if n <= FEW:
-            mean, parts = self._of_few(n, ndtr(margins), tau * slopes / np.sqrt(1 + tau**2 * norms))
+            mean, parts = self._of_few(n, (1 + leaning) / 2, tau * slopes / np.sqrt(1 + tau**2 * norms))
         else:
-            mean, parts = self._of_many(x, 2 * ndtr(margins) - 1, slopes, norms, tau)
+            mean, parts = self._of_many(x, leaning, slopes, norms, tau)
         weighted = parts * (slopes * reaches)[:, :, None]
         records = len(x) * n
         return mean, weighted.reshape(records, -1).T @ x.reshape(records, -1) / records
@@ -231,7 +254,7 @@ class ClippedBallots:
         """
         if n not in self._answered:
             ways = np.array(list(product((1.0, -1.0), repeat=n)))
-            x = self._sample(n)
+            x = self._sample(n).dilemmas
             means = np.einsum("wn,bnk->wbk", ways, x) / n
             products = np.matmul(x, x.transpose(0, 2, 1)) * (1 - np.eye(n))
             self._answered[n] = (ways, np.clip(means / self._clip, -1.0, 1.0), products)
@@ -254,17 +277,12 @@ class ClippedBallots:
         parts = law.slope[:, None, :] * x - law.bend[:, None, :] * squares * (leaning * (2 / n))[:, :, None]
         return law.mean.mean(axis=0), parts
 
-    def _leanings(self, x: FloatArray, crowds: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
-        """Return l_i, indexed by (ballot, dilemma, crowd), and its slope in the margin."""
-        rows = x.reshape(-1, x.shape[2])
-        margins = ((rows * reach(rows, tau)[:, None]) @ crowds.T).reshape(*x.shape[:2], len(crowds))
-        return 2 * ndtr(margins) - 1, np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
-
     def _few_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
         ways, clipped, products = self._ways(n)
-        x = self._sample(n)[: _SHORT_WAYS // len(ways)]
-        leaning, slopes = self._leanings(x, crowds, tau)
-        shares = tau * slopes / np.sqrt(1 + tau**2 * np.square(x).sum(axis=2))[:, :, None]
+        sample = self._sample(n).head(_SHORT_WAYS // len(ways))
+        x = sample.dilemmas
+        leaning, slopes = sample.leanings(crowds, tau)
+        shares = tau * slopes / np.sqrt(1 + tau**2 * sample.norms)[:, :, None]
         mean = np.zeros(crowds.shape)
         for way, scores in zip(ways, clipped, strict=True):
             each = np.maximum((1 + way[:, None] * leaning) / 2, _LEAST_CHANCE)
@@ -274,11 +292,11 @@ class ClippedBallots:
         return mean / len(x)
 
     def _many_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
-        x = self._sample(n)[:_LONG_BALLOTS]
-        leaning, slopes = self._leanings(x, crowds, tau)
+        sample = self._sample(n).head(_LONG_BALLOTS)
+        x, norms = sample.dilemmas, sample.norms
+        leaning, slopes = sample.leanings(crowds, tau)
         squares = x * x
         turned = x.transpose(0, 2, 1)
-        norms = squares.sum(axis=2)
         indifferent = 2 / math.pi / (1 + tau**2 * norms)
         together = np.square(np.matmul(turned * np.sqrt(indifferent)[:, None, :], x)).sum(axis=2)
         alone = np.einsum("bnk,bn->bk", squares, indifferent * norms)

@@ -24,10 +24,10 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.moments import Belief, ScoreFit, fit_scores
+from crowdveil.estimation.probit import compiled, share_and_density
 
 SCORE_DISAGREEMENT = 0.15
 """Standard deviation of voters' own mean scores around the crowd's, in units of that of a record's score. Voters who
@@ -269,39 +269,27 @@ class ClippedNormal:
     clip: float
 
     @cached_property
-    def _deviation(self) -> FloatArray:
-        return np.sqrt(self.variance)
-
-    @cached_property
-    def _ends(self) -> tuple[FloatArray, FloatArray]:
-        """The upper and lower clip, in standard deviations from the centre."""
-        return (self.clip - self.centre) / self._deviation, (-self.clip - self.centre) / self._deviation
-
-    @cached_property
-    def _shares(self) -> tuple[FloatArray, FloatArray]:
-        """P(s < c) and P(s < -c)."""
-        above, below = self._ends
-        return ndtr(above), ndtr(below)
-
-    @cached_property
-    def _densities(self) -> tuple[FloatArray, FloatArray]:
-        """The standard normal densities at the upper and the lower clip."""
-        above, below = self._ends
-        return _density(above), _density(below)
-
-    @property
-    def kept(self) -> FloatArray:
-        """P(|s| < c)."""
-        above, below = self._shares
-        return above - below
+    def _computed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The mean, P(|s| < c), and the derivative of the mean with respect to the variance."""
+        shape = np.broadcast_shapes(np.shape(self.centre), np.shape(self.variance))
+        centre, variance = (
+            np.ascontiguousarray(np.broadcast_to(each, shape), np.float64).reshape(-1)
+            for each in (self.centre, self.variance)
+        )
+        found = np.empty((3, len(centre)))
+        _clipped_normals(centre, variance, self.clip, *found)
+        mean, kept, bend = found.reshape(3, *shape)
+        return mean, kept, bend
 
     @property
     def mean(self) -> FloatArray:
         """The mean of the clipped score."""
-        above, below = self._shares
-        upper, lower = self._densities
-        inside = self.centre * (above - below) - self._deviation * (upper - lower)
-        return inside / self.clip + (1 - above) - below
+        return self._computed[0]
+
+    @property
+    def kept(self) -> FloatArray:
+        """P(|s| < c)."""
+        return self._computed[1]
 
     @property
     def slope(self) -> FloatArray:
@@ -311,9 +299,17 @@ class ClippedNormal:
     @property
     def bend(self) -> FloatArray:
         """The derivative of the mean with respect to the variance."""
-        upper, lower = self._densities
-        return (lower - upper) / (2 * self.clip * self._deviation)
+        return self._computed[2]
 
 
-def _density(x: FloatArray) -> FloatArray:
-    return np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
+@compiled
+def _clipped_normals(
+    centre: FloatArray, variance: FloatArray, clip: float, mean: FloatArray, kept: FloatArray, bend: FloatArray
+) -> None:
+    for i in range(centre.size):
+        deviation = math.sqrt(variance[i])
+        above, upper = share_and_density((clip - centre[i]) / deviation)
+        below, lower = share_and_density((-clip - centre[i]) / deviation)
+        kept[i] = above - below
+        mean[i] = (centre[i] * kept[i] - deviation * (upper - lower)) / clip + (1 - above) - below
+        bend[i] = (lower - upper) / (2 * clip * deviation)

@@ -19,9 +19,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.probit import leanings
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
@@ -172,9 +172,8 @@ class AxisSample:
 
         A row of ``scores`` is that of a dilemma's first side.
         """
-        margins = self.along @ preference
-        slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
-        mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
+        leaning, slopes = leanings(self.along @ preference)
+        mean = scores.T @ leaning / len(leaning)
         return mean, weighted_products(scores, slopes, self.along)
 
 

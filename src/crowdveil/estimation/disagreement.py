@@ -14,11 +14,10 @@ maximises the mean of P ln Phi(gamma . x) + (1 - P) ln Phi(-gamma . x) over dile
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import weighted_products, weighted_squares
-from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.probit import both_slopes, leanings
 
 DISAGREEMENT = 0.3
 """Assumed standard deviation tau of voters' own preferences around the common one, along each axis."""
@@ -29,8 +28,12 @@ _SETTLED = 1e-6
 
 def reach(along: FloatArray, tau: float) -> FloatArray:
     """Return r for dilemmas along the axes (rows)."""
-    lengths = np.square(along).sum(axis=1)
-    return np.asarray(np.sqrt((1 + tau**2 * along.shape[1]) / (1 + tau**2 * lengths)), np.float64)
+    return reach_of(np.square(along).sum(axis=1), along.shape[1], tau)
+
+
+def reach_of(norms: FloatArray, directions: int, tau: float) -> FloatArray:
+    """Return r for dilemmas of these squared lengths along so many axes."""
+    return np.asarray(np.sqrt((1 + tau**2 * directions) / (1 + tau**2 * norms)), np.float64)
 
 
 def common_size(along: FloatArray, tau: float = DISAGREEMENT) -> float:
@@ -48,10 +51,8 @@ def expected_scores(scores: FloatArray, seen: FloatArray, common: FloatArray) ->
 
     A row of ``scores`` is that of a dilemma x, a row of ``seen`` is r x.
     """
-    margins = seen @ common
-    slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
-    mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
-    return mean, (scores * slopes[:, None]).T @ seen / len(margins)
+    leaning, slopes = leanings(seen @ common)
+    return scores.T @ leaning / len(seen), (scores * slopes[:, None]).T @ seen / len(seen)
 
 
 def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
@@ -60,19 +61,18 @@ def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[Fl
     Uses Newton's method.
     """
     seen = along * reach(along, tau)[:, None]
-    margins = seen @ common
-    shares = ndtr(margins)
+    leaning, slopes = leanings(seen @ common)
     gamma = common
     for _ in range(_ROUNDS):
         stated = along @ gamma
-        above, below = slopes_and_weights(stated)[0], slopes_and_weights(-stated)[0]
-        pull = above * shares - below * (1 - shares)
+        above, below = both_slopes(stated)
+        pull = (above * (1 + leaning) - below * (1 - leaning)) / 2
         information = weighted_squares(along, above * below)
         step = np.linalg.solve(information, pull @ along / len(along))
         gamma = gamma + step
         if np.abs(step).max() <= _SETTLED:
             break
-    moved = (above + below) * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
+    moved = (above + below) * slopes / 2
     return gamma, np.asarray(np.linalg.solve(information, weighted_products(along, moved, seen)), np.float64)
 
 

@@ -37,7 +37,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.clipped_means import SIZES
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, at_least, reach
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
-from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.probit import both_slopes, leanings
 
 FEW = 100
 """Choices per axis at which noise and a wrong P affect a margin equally: by about a tenth of it."""
@@ -206,7 +206,7 @@ class _Equation:
         for group, r in zip(self._groups, self._reaches, strict=True):
             right = 1 - 2 * group.flip
             weights, density = self._weights(group, gamma)
-            leaning = 2 * ndtr(r * (group.chosen @ common)) - 1
+            leaning, _ = leanings(r * (group.chosen @ common))
             by_voter = np.add.reduceat(
                 group.chosen * (weights * (1 / right - leaning))[:, None], group.offsets[:-1], axis=0
             )
@@ -229,8 +229,8 @@ class _Equation:
         here, there = self._behind(gamma), self._behind(other)
         for group, r in zip(self._groups, self._reaches, strict=True):
             weights, _ = self._weights(group, gamma)
-            more = ndtr(r * (group.chosen @ there)) - ndtr(r * (group.chosen @ here))
-            total += (2 * weights * more) @ group.chosen
+            at_there, at_here = (leanings(r * (group.chosen @ b))[0] for b in (there, here))
+            total += (weights * (at_there - at_here)) @ group.chosen
         return total
 
     def _weights(self, group: FlippedChoices, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -252,10 +252,10 @@ class _Equation:
             for group, r in zip(self._groups, self._reaches, strict=True):
                 margins = group.chosen @ gamma
                 seen = r * (group.chosen @ common)
-                this, other = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
-                miss += (group.weight * (other * ndtr(-seen) - this * ndtr(seen))) @ group.chosen
-                density = np.exp(-0.5 * seen**2) / np.sqrt(2 * np.pi)
-                slope += _weighted(group.chosen, group.weight * (this + other) * density * r)
+                this, other = both_slopes(margins)
+                leaning, steep = leanings(seen)
+                miss += (group.weight / 2 * (other * (1 - leaning) - this * (1 + leaning))) @ group.chosen
+                slope += _weighted(group.chosen, group.weight / 2 * (this + other) * steep * r)
             # Directions that never vary in these dilemmas stay put, and steps along a vanishing slope are cut.
             step = np.linalg.solve(_invertible(slope), miss)
             step = step / max(1.0, float(np.abs(step).max()))

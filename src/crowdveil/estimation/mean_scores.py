@@ -27,7 +27,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample, weighted_products, weighted_squares
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, pooled_probit, reach
 from crowdveil.estimation.prior import prior_deviations
-from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.probit import both_slopes, leanings
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
@@ -66,7 +66,7 @@ def fit_mean_scores(
     gain, bent = crowd.at_mode(usual)
     others = [_Crowd(axes, tau).line(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
-    shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
+    shown = axes.scores * leanings(usual.seen)[0][:, None]
     shown -= shown.mean(axis=0)
     # The finite sample of dilemmas adds an error, which dominates in large polls.
     told = gain @ (shown.T @ shown / len(shown) ** 2) @ gain.T
@@ -90,7 +90,7 @@ def _apart(axes: RecordAxes, line: _Line, gain: FloatArray) -> FloatArray:
     """
     along, scores = axes.design.along, axes.scores
     margins = along @ line.pooled
-    above, below = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
+    above, below = both_slopes(margins)
     probit = np.linalg.inv(weighted_squares(along, above * below))
     first = ndtr(line.seen)
     second = 1 - first

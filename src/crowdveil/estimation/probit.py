@@ -27,11 +27,10 @@ import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from scipy.special import erfcx
 
 from crowdveil.arrays import FloatArray
 
-_SOURCES = ("probit", "active_set", "l1_ball")
+_SOURCES = ("probit", "active_set", "l1_ball", "clipped_means")
 _FINGERPRINT = hashlib.sha256(
     b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
 ).hexdigest()
@@ -196,10 +195,51 @@ def mills_and_weight(t: float) -> tuple[float, float]:
     return m, m * (m + t) if t > -1000.0 else 1.0
 
 
-def slopes_and_weights(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``mills_and_weight`` of a whole array, by SciPy: phi(t) / Phi(t) = sqrt(2 / pi) / erfcx(-t / sqrt(2)).
+@inlined
+def share_and_density(t: float) -> tuple[float, float]:
+    """Phi(t) to a relative error below 1e-13, and phi(t) to the last digits; zero where that is below 1e-307."""
+    x = min(abs(t), _LARGEST_X)
+    density = _INV_SQRT_2PI * _exp_of_minus(0.5 * x * x)
+    tail = density * _polynomial9(_P, x) / (_Q[0] + x * _polynomial9(_Q[1:], x))
+    return 1.0 - tail if t >= 0.0 else tail, density
 
-    Its last digit may differ between machines: for estimates that are not promised bit for bit.
-    """
-    slopes = np.sqrt(2 / np.pi) / erfcx(-t / np.sqrt(2))
-    return slopes, np.where(t > -1000.0, slopes * (slopes + t), 1.0)
+
+@compiled
+def _mills_and_weights(t: FloatArray, slopes: FloatArray, weights: FloatArray) -> None:
+    for i in range(t.size):
+        slopes[i], weights[i] = mills_and_weight(t[i])
+
+
+@compiled
+def _both_mills(t: FloatArray, above: FloatArray, below: FloatArray) -> None:
+    for i in range(t.size):
+        above[i], below[i] = mills(t[i]), mills(-t[i])
+
+
+@compiled
+def _leanings(t: FloatArray, leanings: FloatArray, slopes: FloatArray) -> None:
+    for i in range(t.size):
+        share, density = share_and_density(t[i])
+        leanings[i], slopes[i] = 2 * share - 1, 2 * density
+
+
+def slopes_and_weights(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``mills_and_weight`` of every margin."""
+    return _of_each(_mills_and_weights, t)
+
+
+def both_slopes(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mills(t) and mills(-t) of every margin: how a choice for a side, and one against it, pull at the fit."""
+    return _of_each(_both_mills, t)
+
+
+def leanings(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return 2 Phi(t) - 1 of every margin, the mean of a choice that is 1 or -1, and its derivative 2 phi(t)."""
+    return _of_each(_leanings, t)
+
+
+def _of_each(kernel: Callable[..., None], t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    flat = np.ascontiguousarray(t, np.float64).reshape(-1)
+    first, second = np.empty_like(flat), np.empty_like(flat)
+    kernel(flat, first, second)
+    return first.reshape(np.shape(t)), second.reshape(np.shape(t))

@@ -32,7 +32,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample
 from crowdveil.estimation.moments import Belief, ScoreFit
 from crowdveil.estimation.prior import rest_deviation
-from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.probit import both_slopes
 
 STEP_DOUBT = 0.1
 """Bound on the error of a step relative to its length: what clipping leaves of voters' means comes from a model."""
@@ -79,7 +79,7 @@ class ScoringStep:
         shorter the ballots, the closer the two clips: for ballots of one record they coincide.
         """
         margins = sample.along @ start
-        ours, theirs = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
+        ours, theirs = both_slopes(margins)
         larger = np.maximum(ours, theirs)
         information = np.square(sample.mixed).T @ (ours * theirs) / len(margins)
         unit = 1.0 if scatter is None else math.sqrt(min(scatter, 1.0))
