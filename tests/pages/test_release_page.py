@@ -309,6 +309,20 @@ def test_provenance_names_everything(make_release: MakeRelease) -> None:
         assert said in words
 
 
+def test_pages_of_groups_name_them(make_release: MakeRelease) -> None:
+    groups = ["women", "men <40>"]
+    women, men = (make_release(facts={"group": group, "groups_not_protected": "declared"}) for group in groups)
+    alone = release_page([women])
+    assert "What the group “women” of a crowd prefers, released with privacy" in alone
+    together = release_page([women, men])
+    for shown in ("women", "men &lt;40&gt;"):
+        assert together.count(f'data-label="Group"><span class="own">{shown}</span>') == 1
+        assert together.count(f"· group “{shown}” · ") == 1
+    everybody = release_page([make_release(), make_release()])
+    assert "Group" not in everybody
+    assert "What a crowd prefers, released with privacy, in 2 ways" in everybody
+
+
 def test_columns_of_numbers_are_aligned_whatever_their_signs() -> None:
     rows = [
         ["age", "5 years old", "+0.27", "+0.18 to +0.36", "0.08"],

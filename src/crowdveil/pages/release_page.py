@@ -76,7 +76,7 @@ def document(heading: str, body: str) -> str:
 
 def _groups(releases: Sequence[Release]) -> str:
     """Show the differences between groups of one study; empty if the releases are not of groups."""
-    labels = [str(release.facts.get("group", "")) for release in releases]
+    labels = [_group(release) for release in releases]
     if not all(labels) or len(set(labels)) < len(labels) or len({one.study.fingerprint for one in releases}) > 1:
         return ""
     titles = {factor.name: factor.title for factor in releases[0].study.factors}
@@ -104,9 +104,10 @@ def _opening(heading: str, releases: Sequence[Release]) -> str:
     private = all(release.exact for release in releases)
     how = "released with privacy" if private else "an experiment"
     ways = f", in {len(releases)} ways" if len(releases) > 1 else ""
+    whose = f"the group “{_group(releases[0])}” of a crowd" if not ways and _group(releases[0]) else "a crowd"
     return f"""<header>
 {"" if private else EXPERIMENT}
-<p class="eyebrow">What a crowd prefers, {how}{ways}</p>
+<p class="eyebrow">What {text(whose)} prefers, {how}{ways}</p>
 <h1>{text(heading)}</h1>
 {asked}
 {definitions(_numbers(releases), "numbers")}
@@ -136,9 +137,11 @@ def _voters(release: Release) -> str:
 
 def _comparison(shown: Sequence[ReleaseView]) -> str:
     several_studies = len({one.release.study.fingerprint for one in shown}) > 1
+    grouped = any(_group(one.release) for one in shown)
     decided = any(one.decision is not None for one in shown)
     columns = [
         *(["Study"] if several_studies else []),
+        *(["Group"] if grouped else []),
         "ε",
         "Protected",
         "Trusted",
@@ -154,6 +157,7 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
         guarantee = one.release.guarantee
         cells = [
             *([f'<span class="own">{text(one.release.study.title)}</span>'] if several_studies else []),
+            *([f'<span class="own">{text(_group(one.release) or "everybody")}</span>'] if grouped else []),
             text(_epsilons(one.release)),
             text(plain_words.protected_words(guarantee.paradigm) if one.release.exact else "nobody"),
             text(plain_words.noise_party(one.release).value),
@@ -185,13 +189,19 @@ scale.</caption>
 
 def _article(view: ReleaseView) -> str:
     release = view.release
-    above = f"{release.study.title} · {release.guarantee.paradigm.name} · epsilon {_epsilons(release)}"
+    whose = [f"group “{_group(release)}”"] if _group(release) else []
+    above = [release.study.title, *whose, release.guarantee.paradigm.name, f"epsilon {_epsilons(release)}"]
     return f"""<article class="release" id="{view.key}">
 {"" if release.exact else EXPERIMENT}
-<p class="eyebrow">{text(above)}</p>
+<p class="eyebrow">{text(" · ".join(above))}</p>
 <h2>{text(plain_words.release_title(release))}</h2>
 {sections(view, level=3)}
 </article>"""
+
+
+def _group(release: Release) -> str:
+    """Return the name of the group whose preference this is; empty if it is everybody's."""
+    return str(release.facts.get("group", ""))
 
 
 def _name(release: Release) -> str:
