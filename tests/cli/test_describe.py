@@ -40,6 +40,19 @@ def test_voters_or_choices(tmp_path):
     assert any("Furthest from the generator" in line and "(mean square 1 in the file, " in line for line in lines)
 
 
+def test_factors_that_go_together_unlike_the_generators_are_named(tmp_path):
+    """Alike in nine of ten records, which a correlation of 0.8 is; the generator draws them apart."""
+    study = load_study("synthetic-2")
+    dilemmas = np.array([[1.0, 1.0]] * 9 + [[1.0, -1.0]])
+    ballots = Ballots(study, np.arange(11), dilemmas, np.array([1, -1] * 5, np.int8))
+    write_ballots(tmp_path / "b", study, [ballots], {})
+    assert answer("describe", tmp_path / "b")["furthest_together"]["correlation"] == pytest.approx(0.8)
+    said = " ".join(crowdveil("describe", tmp_path / "b").stdout.split())
+    assert "feature 1 and feature 2 go together (correlation +0.80 in the file, " in said
+    write_ballots(tmp_path / "c", study, simulated_batches(study, 40, np.random.default_rng(1)), {})
+    assert "go together" not in crowdveil("describe", tmp_path / "c").stdout
+
+
 def test_a_factor_that_nobody_was_asked_about_is_not_known(tmp_path):
     study = load_study("synthetic-2")
     dilemmas = np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])

@@ -57,6 +57,20 @@ def test_the_generator_of_gaussian_pairs_has_unit_squares():
     assert found.factors[0].drawn_mean_square == pytest.approx(2 * GAUSSIAN_SQUARE, rel=5 * np.sqrt(2 / 4e4))
 
 
+def test_the_two_factors_that_go_together_unlike_the_generators_are_found():
+    """x1 and x2 are alike in three of four records and opposite in one; x3 never differs, and x4 is like neither."""
+    dilemmas = np.array([[1, 2, 0, 1], [1, 2, 0, -1], [-1, -2, 0, 1], [1, -2, 0, 1], [0, 0, 0, 1]], np.float64)
+    choices = np.array([1, -1, 1, -1, 1], np.int8)
+    found = dilemma_variation(Ballots(load_study("synthetic-4"), np.array([0, 2, 5]), dilemmas, choices))
+    pair = found.furthest_together
+    assert pair.factors == ("feature 1", "feature 2")
+    assert pair.correlation == pytest.approx(4 / np.sqrt(4 * 16))
+    assert pair.drawn == pytest.approx(0, abs=5 / np.sqrt(4e4))  # five standard errors
+    assert dilemma_variation(BALLOTS).furthest_together is None, "there is one factor"
+    still = Ballots(load_study("synthetic-2"), np.array([0, 1]), np.array([[1.0, 0.0]]), np.array([1], np.int8))
+    assert dilemma_variation(still).furthest_together is None, "only one varies"
+
+
 def test_batches_do_not_matter(monkeypatch):
     whole = dilemma_variation(BALLOTS)
     monkeypatch.setattr(crowdveil.ballots.ballots, "VOTERS_PER_BATCH", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
     from crowdveil.estimation.crowd_preference import CrowdPreference
-    from crowdveil.estimation.dilemmas import Variation
+    from crowdveil.estimation.dilemmas import Correlation, Variation
     from crowdveil.estimation.society import Society
     from crowdveil.study.study import Study
 
@@ -23,6 +23,8 @@ WALKS = 20
 """Approximate number of passes over the ballots: steps of Newton's method, for both weightings together."""
 FAR = 1.25
 """Ratio of mean squares above which a factor is reported."""
+TOGETHER = 0.3
+"""Difference of correlations above which two factors are reported."""
 
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
@@ -30,7 +32,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
 
     By factor and by feature: in how many records the two sides differ, and by how much (mean square), each next to the
     same number for dilemmas from the study's own generator; and how often the chosen side had more. If a file differs
-    from the generator, a mechanism that assumes the generator's dilemmas is off.
+    from the generator, also in which factors go together, a mechanism that assumes the generator's dilemmas is off.
 
     Then the crowd's exact preference: Phi(preference x difference) of people choose the side with more; where people
     may choose neither, Phi(preference x difference - tau). It is fitted twice: once with every voter counted once, and
@@ -77,6 +79,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         "private": True,
         "factors": {one.name: one.as_dict() for one in variation.factors},
         "features": {one.name: one.as_dict() for one in variation.features},
+        "furthest_together": None if variation.furthest_together is None else asdict(variation.furthest_together),
         "crowd_preference": {
             found.weighting: {
                 factor.name: float(value) if known else None
@@ -102,6 +105,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         _print_variation("feature", variation.features)
         say("Drawn: the same for dilemmas that the study's own generator draws.")
         _print_furthest(variation.factors)
+        _print_together(variation.furthest_together)
         if third is not None:
             say("")
             say_wrapped(
@@ -136,6 +140,18 @@ def _print_furthest(rows: Sequence[Variation]) -> None:
     if distance(far) > FAR:
         squares = f"mean square {far.mean_square:.3g} in the file, {far.drawn_mean_square:.3g} drawn"
         say_wrapped(f"Furthest from the generator: {far.label} ({squares}).")
+
+
+def _print_together(pair: Correlation | None) -> None:
+    """Name the two factors that go together least as in the generator's dilemmas, if they differ much in that."""
+    if pair is None or abs(pair.correlation - pair.drawn) <= TOGETHER:
+        return
+    say_wrapped(
+        f"Unlike in the generator's dilemmas, {pair.factors[0]} and {pair.factors[1]} go together (correlation "
+        f"{pair.correlation:+.2f} in the file, {round(pair.drawn, 2) + 0.0:+.2f} drawn). Error bars of vlcp, rlcp and "
+        "vldp do not allow for so much. If everybody may know such dilemmas, give some with release --design (vlcp, "
+        "rlcp), or release with alcp or aldp, which know them."
+    )
 
 
 def _print_weightings(labels: Sequence[str], voters: CrowdPreference, choices: CrowdPreference) -> None:

@@ -56,11 +56,24 @@ class Variation:
 
 
 @dataclass(frozen=True)
+class Correlation:
+    """How the differences in two factors go together, in a file and in the generator's dilemmas."""
+
+    factors: tuple[str, str]
+    """Their labels."""
+    correlation: float
+    """The mean product of the two differences, divided by the roots of their mean squares."""
+    drawn: float
+
+
+@dataclass(frozen=True)
 class DilemmaVariation:
     """How all factors and all features of a file vary."""
 
     factors: tuple[Variation, ...]
     features: tuple[Variation, ...]
+    furthest_together: Correlation | None
+    """The two factors that go together least as in the generator's dilemmas; None if only one varies."""
 
 
 def dilemma_variation(source: BallotSource) -> DilemmaVariation:
@@ -71,23 +84,36 @@ def dilemma_variation(source: BallotSource) -> DilemmaVariation:
     features = [(feature.name, feature.label) for feature in study.features]
     poles = [(factor.name, f"{factor.title}: {factor.poles[1]}") for factor in study.factors]
     factors = features if study.factors_are_features else poles
+    along = _count(study.contrasts(drawn))
     return DilemmaVariation(
-        _variations(factors, found[0], _count(study.contrasts(drawn))), _variations(features, found[1], _count(drawn))
+        _variations(factors, found[0], along),
+        _variations(features, found[1], _count(drawn)),
+        _furthest_together([factor.title for factor in study.factors], found[0], along),
     )
 
 
 class _Counts(NamedTuple):
-    """For each column of differences (chosen minus other): counts of positive and non-zero entries, and squares."""
+    """For columns of differences (chosen minus other): counts of positive and non-zero entries, and all products."""
 
     pairs: int
     more: IntArray
     differ: IntArray
-    squares: FloatArray
+    products: FloatArray
+
+    @property
+    def squares(self) -> FloatArray:
+        return np.diag(self.products)
+
+    @property
+    def correlations(self) -> FloatArray:
+        """Correlations of the columns; those of a column that never differs are not numbers."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.products / np.sqrt(np.outer(self.squares, self.squares)), np.float64)
 
 
 def _count(differences: ValueArray) -> _Counts:
-    squares = np.square(differences, dtype=np.float64).sum(axis=0)
-    return _Counts(len(differences), (differences > 0).sum(axis=0), (differences != 0).sum(axis=0), squares)
+    numbers = differences.astype(np.float64)
+    return _Counts(len(numbers), (numbers > 0).sum(axis=0), (numbers != 0).sum(axis=0), numbers.T @ numbers)
 
 
 def _count_batch(ballots: Ballots, before: int) -> tuple[_Counts, _Counts]:
@@ -98,7 +124,7 @@ def _count_batch(ballots: Ballots, before: int) -> tuple[_Counts, _Counts]:
 
 def _add(one: tuple[_Counts, _Counts], other: tuple[_Counts, _Counts]) -> tuple[_Counts, _Counts]:
     factors, features = (
-        _Counts(a.pairs + b.pairs, a.more + b.more, a.differ + b.differ, a.squares + b.squares)
+        _Counts(a.pairs + b.pairs, a.more + b.more, a.differ + b.differ, a.products + b.products)
         for a, b in zip(one, other, strict=True)
     )
     return factors, features
@@ -118,6 +144,15 @@ def _variations(names: Sequence[tuple[str, str]], found: _Counts, drawn: _Counts
         )
         for k, (name, label) in enumerate(names)
     )
+
+
+def _furthest_together(labels: Sequence[str], found: _Counts, drawn: _Counts) -> Correlation | None:
+    here, there = found.correlations, drawn.correlations
+    distances = np.triu(np.nan_to_num(np.abs(here - there), nan=-1.0) + 1, k=1)
+    one, other = divmod(int(distances.argmax()), len(labels))
+    if distances[one, other] == 0:
+        return None
+    return Correlation((labels[one], labels[other]), float(here[one, other]), float(there[one, other]))
 
 
 FEWEST = 100
