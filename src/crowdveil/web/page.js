@@ -218,10 +218,15 @@ export class Page {
     return this.returnTo(spot);
   }
 
-  /** Go where the browser's Back or Forward leads. @param {import("./journey.js").Spot | null} spot */
+  /**
+   * Go where the browser's Back or Forward leads. Where the part of the address after the # was changed, there is no
+   * spot: the page stays where it is.
+   * @param {import("./journey.js").Spot | null} spot
+   */
   returnTo(spot) {
-    const over = spot && journey.BEFORE_CHOICES.includes(spot.step) && journey.levelIsFixed(this.state);
-    const { step, place } = spot && !over ? spot : journey.START;
+    if (!spot) return history.replaceState({ depth: 0, ...this.#spot() }, "");
+    const over = journey.BEFORE_CHOICES.includes(spot.step) && journey.levelIsFixed(this.state);
+    const { step, place } = over ? journey.START : spot;
     if (this.notice || this.earlier || !journey.reachable(this.poll, this.state, { step, place })) return;
     if (this.update({ ...this.state, step, place })) this.show();
   }

@@ -106,6 +106,22 @@ def test_back_from_a_tab_that_was_opened_later_goes_one_dilemma_back(visit):
     at_place(other, 1)
 
 
+def test_another_end_of_the_address_changes_nothing(visit):
+    voter = visit("algorithm-2")
+    voter.to_dilemmas()
+    voter.answer("left")
+    at_place(voter.page, 2)
+    voter.page.evaluate("location.hash = 'elsewhere'")
+    voter.page.wait_for_function("history.state !== null")
+    at_place(voter.page, 2)
+    voter.answer("right")
+    at_place(voter.page, 3)
+    voter.go_back()
+    at_place(voter.page, 2)
+    voter.go_back()
+    at_place(voter.page, 1)
+
+
 def test_forward_leads_past_no_dilemma_that_was_left_open(visit):
     voter = visit("algorithm-2")
     voter.to_review()
