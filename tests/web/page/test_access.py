@@ -77,7 +77,7 @@ CARDS = ("dilemma", "chosen")
     [
         ("score", "en", 1_000_000, EVERYWHERE),
         ("score", "ar", 500_000, ("welcome", "level", "practice", "dilemma", "about")),
-        ("released", "de", None, ("done",)),
+        ("released", "ru", None, ("done",)),
         ("kidney", "ar", None, CARDS),
         ("synthetic", "en", None, CARDS),
     ],
