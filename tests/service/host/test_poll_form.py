@@ -292,6 +292,7 @@ def test_a_poll_is_made_by_a_form_tried_out_and_opened(hosted):
     page = hosted.get("/host/polls/parking").text
     assert "being tried out" in page
     assert "2 were sent so far" in page
+    assert "vote in a private window" in page
     hosted.submit("/host/polls/parking", "/host/polls/parking/start")
     status = hosted.store.polls.get("parking")
     assert (status.pilot, status.participants) == (False, 0)
@@ -317,6 +318,20 @@ def test_a_study_file_becomes_a_poll_with_everything_else_as_it_comes(hosted):
     assert "RLDP" in answer.text
 
 
+def test_two_levels_of_one_name_are_refused(hosted):
+    """One of them would be lost."""
+    levels = {"level0_name": "own", "level0_epsilon": "0.5", "level1_name": "own", "level1_epsilon": "1"}
+    fields = {**empty_form(), "study": "kidney", "paradigm": "rldp", **levels}
+    assert "Two levels of privacy have the same name" in hosted.submit("/host/new", "/host/new", 400, **fields).text
+
+
+@pytest.mark.parametrize("field", ["closes_on", "destroy_on"])
+def test_a_poll_whose_last_day_is_over_is_not_made(field, hosted):
+    fields = {**PARKING, field: "2026-02-28"}
+    assert "2026-02-28 is over" in hosted.submit("/host/new", "/host/new", 400, **fields).text
+    hosted.submit("/host/new", "/host/new", **{**PARKING, field: "2026-03-02"})
+
+
 def test_a_poll_is_made_again_under_another_name(hosted):
     page = hosted.get("/host/new?from=untrusted").text
     assert 'value="untrusted-2"' in page
@@ -338,6 +353,7 @@ def test_a_poll_is_put_away_and_its_results_stay(hosted):
     hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/archive")
     assert hosted.store.polls.get("untrusted").archived
     assert "untrusted" not in hosted.get("/api/polls").text
+    assert "/host/polls/untrusted/open" not in hosted.get("/host/polls/untrusted").text
     assert "archived" in hosted.get("/host/").text
     hosted.get("/r/untrusted/")
     hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/unarchive")

@@ -13,6 +13,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
+from crowdveil.protocol.polls import PollState
 from crowdveil.protocol.questions import Question, QuestionKind, host_words
 from crowdveil.service.host.measured import MEASURED, measured_advice, measured_words
 from crowdveil.service.host.poll_form import KINDS, MOST_LEVELS, MOST_QUESTIONS, data_of_form, empty_form, form_of_data
@@ -119,6 +120,10 @@ def _new(request: HostRequest, poll: HostedPoll) -> HostedPoll:
         raise CrowdveilError(
             f"the name {poll.name!r} is taken already, perhaps by a poll that was deleted: give this one another name"
         )
+    today = request.pages.today()
+    if poll.state(today, False, 0) is PollState.CLOSED:
+        over = " and ".join(str(day) for day in (poll.closes_on, poll.destroy_on) if day is not None and day <= today)
+        raise CrowdveilError(f"nobody could take part, because {over} is over: choose a later day")
     return poll
 
 

@@ -121,9 +121,12 @@ def form_of_data(data: Mapping[str, Any]) -> Fields | None:
 
 def _levels(given: Mapping[str, str]) -> dict[str, str]:
     rows = [(given.get(f"level{k}_name", ""), given.get(f"level{k}_epsilon", "")) for k in range(MOST_LEVELS)]
-    named = {name: epsilon for name, epsilon in rows if name or epsilon}
-    if not named or not all(name and epsilon for name, epsilon in named.items()):
+    filled = [(name, epsilon) for name, epsilon in rows if name or epsilon]
+    if not filled or not all(name and epsilon for name, epsilon in filled):
         raise CrowdveilError("give at least one level of privacy, each with a name and an epsilon")
+    named = dict(filled)
+    if len(named) < len(filled):
+        raise CrowdveilError(f"two levels of privacy have the same name: give each its own ({', '.join(named)})")
     return named
 
 
