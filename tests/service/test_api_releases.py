@@ -75,6 +75,16 @@ def test_releases_are_listed_and_given(client: TestClient, service: Service, rel
     assert (missing.status_code, missing.json()["error"]["reason"]) == (404, "unknown-release")
 
 
+def test_an_archived_polls_releases_are_listed_with_the_poll_only(
+    client: TestClient, service: Service, released: Release
+) -> None:
+    service.store.polls.archive("c")
+    assert client.get("/api/releases").json() == {"releases": []}
+    (entry,) = client.get("/api/polls/c/releases").json()["releases"]
+    assert (entry["id"], entry["current"]) == (released.digest, True)
+    assert client.get(f"/api/releases/{released.digest}").status_code == 200
+
+
 def test_no_poll_decides_in_the_name_of_another(client: TestClient, service: Service, released: Release) -> None:
     """A newer release of another poll (a test, say) is not what an AI is told when it asks this poll."""
     service.store.polls.add(poll("d"))

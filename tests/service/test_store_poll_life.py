@@ -80,6 +80,9 @@ def test_a_poll_is_put_away_and_taken_out(store: Store) -> None:
     store.polls.archive("old")
     status = store.polls.get("old")
     assert (status.archived, status.listed, status.state(TODAY)) == (True, False, PollState.CLOSED)
+    with pytest.raises(CrowdveilError, match="take it out of the archive first"):
+        store.polls.reopen("old")
+    assert store.polls.get("old").state(TODAY) is PollState.CLOSED
     store.polls.archive("old", False)
     status = store.polls.get("old")
     assert (status.listed, status.closed_by_host) == (True, True)

@@ -45,7 +45,7 @@ def release_routes(service: Service) -> APIRouter:
 
     @routes.get("/releases", response_model=ReleaseList, responses=documented())
     def list_releases(poll: Annotated[str | None, Query(description="Only of this poll.")] = None) -> dict[str, Any]:
-        """List the releases, newest first."""
+        """List the releases of the polls that are listed, or of one poll, newest first."""
         return _list(service, poll)
 
     @routes.get("/polls/{poll}/releases", response_model=ReleaseList, responses=documented(404))
@@ -156,15 +156,17 @@ def _decide_all(service: Service, stored: StoredRelease, asked: BatchRequest) ->
 
 
 def _list(service: Service, poll: str | None) -> dict[str, Any]:
-    current = {status.current_release for status in service.store.polls.all()}
+    statuses = [status for status in service.store.polls.all() if poll is not None or status.listed]
+    current = {status.poll.name: status.current_release for status in statuses}
     return {
         "releases": [
             {
                 **summarise_release(service.read(stored)),
                 "poll": stored.poll,
                 "made_on": stored.made_on.isoformat(),
-                "current": stored.id in current,
+                "current": stored.id == current[stored.poll],
             }
             for stored in service.store.releases.all(poll)
+            if stored.poll in current
         ]
     }

@@ -185,11 +185,16 @@ class Polls:
 
     def close(self, name: str) -> None:
         """Stop accepting submissions."""
-        self._set_closed(name, True)
+        with self.database.writing() as connection:
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=True))
 
     def reopen(self, name: str) -> None:
-        """Accept submissions again, as far as the poll's dates and quota allow."""
-        self._set_closed(name, False)
+        """Accept submissions again, as far as the poll's dates and quota allow. An archived poll stays closed."""
+        table = schema.poll
+        opened = update(table).where(table.c.id == name, table.c.archived.is_(False)).values(closed=False)
+        with self.database.writing() as connection:
+            if connection.execute(opened).rowcount == 0:
+                raise CrowdveilError(f"poll {name!r} is archived, or there is none: take it out of the archive first")
 
     def end_pilot(self, name: str) -> None:
         """Let votes count from now on. This cannot be undone: the promise to voters holds from their first vote."""
@@ -248,10 +253,6 @@ class Polls:
             if release is not None and connection.scalar(found) is None:
                 raise CrowdveilError(f"poll {name} has no release {release!r}: mark one of its own")
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(marked_release=release))
-
-    def _set_closed(self, name: str, closed: bool) -> None:
-        with self.database.writing() as connection:
-            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
 
     def _status(self, row: Row[Any]) -> PollStatus:
         return PollStatus(
