@@ -91,6 +91,17 @@ def test_bytes_that_are_no_text_spoil_only_their_cell(tmp_path: Path) -> None:
     rows, table = read(written(tmp_path, b"voter,chosen\ncaf\xe9,left\ncaf\xe8,left\ncaf\xc3\xa9,left\n\xff\n"))
     assert rows == [("caf\\xe9", "left"), ("caf\\xe8", "left"), ("café", "left")]
     assert table.ragged()["refused text"].to_list() == ["\\xff"]
+    (note,) = table.notes()
+    assert note.startswith("3 bytes are not UTF-8, and kept as text like \\xe9"), (
+        "those of caf\\xe9, caf\\xe8 and \\xff"
+    )
+
+
+@pytest.mark.parametrize("block", [33, 1 << 20])
+def test_good_text_is_not_said_to_be_escaped(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", block)
+    _, table = read(written(tmp_path, ("voter,chosen\n" + "\\xe9 and é€𝄞,left\n" * 50).encode()))
+    assert table.notes() == []
 
 
 def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +122,7 @@ def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pyte
         (b"PAR1" + bytes(100), "cannot be read as a table"),
         (bytes(range(256)), "not a text file|lacks the columns"),
         (gzip.compress(b"answers.csv" + bytes(512), mtime=0), "not a text file.*unpack archives"),
-        (GOOD.decode().encode("utf-16"), "not a text file"),
+        (GOOD.decode().encode("utf-16"), "text in UTF-16: save it as CSV in UTF-8"),
         (GOOD.replace(b",", b";"), "lacks the columns voter, chosen; its cells are separated by semicolons"),
         (GOOD.replace(b",", b"\t"), "separated by tabs"),
         (GOOD.replace(b"chosen", b"picked"), "lacks the column chosen$"),

@@ -38,6 +38,8 @@ class TableFile:
         """Number of rows read so far, including ragged ones."""
         self._ragged: list[tuple[int, str]] = []
         self._unclosed: int | None = None
+        self._escaped = 0
+        """Number of bytes read so far that are not UTF-8."""
         self._magic = _first_bytes(self.path)
         self.columns = self._columns()
         """All columns, in order."""
@@ -88,7 +90,14 @@ class TableFile:
 
     def notes(self) -> list[str]:
         """Return what a reader of the report should know about the file itself."""
-        return [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
+        unused = [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
+        if not self._escaped:
+            return unused
+        return [
+            *unused,
+            f"{self._escaped} {plural(self._escaped, 'byte is', 'bytes are')} not UTF-8, and kept as text like \\xe9: "
+            "the ledger takes such a name for somebody else than the same name in UTF-8, so save the file as UTF-8 first",
+        ]
 
     @property
     def is_parquet(self) -> bool:
@@ -114,6 +123,8 @@ class TableFile:
         except (OSError, pa.ArrowException) as error:
             raise CrowdveilError(f"{self.path} cannot be read as a table: {one_line(error)}") from None
         header = next((line for line in re.split("[\r\n]", start) if line.strip()), "")
+        if self._magic.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise CrowdveilError(f"{self.path} is text in UTF-16: save it as CSV in UTF-8")
         if "\0" in header or not header:
             what = "is not a text file" if header else "is empty"
             raise CrowdveilError(
@@ -152,7 +163,9 @@ class TableFile:
         quotes = _Quotes(self.path)
 
         def read(block: pa.Buffer) -> bytes:
-            text = decoder.decode(bytes(block))
+            raw = bytes(block)
+            text = decoder.decode(raw)
+            self._escaped += text.count("\\x") - raw.count(b"\\x")
             quotes.check(text)
             return text.encode()
 
