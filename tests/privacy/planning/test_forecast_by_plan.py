@@ -122,6 +122,8 @@ def test_what_makes_no_sense_is_refused(given_numbers, words):
 def test_a_goal_out_of_reach_is_said_to_be():
     with pytest.raises(OutOfReach, match="no epsilon up to 20 reaches it"):
         plan(KIDNEY, "rldp", voters=3, predicted=0.74)
+    with pytest.raises(OutOfReach, match="no number of voters up to 100,000,000 reaches it"):
+        plan(KIDNEY, "vldp", epsilon=0.1, bar=0.001)
 
 
 def test_plans_keep_the_promise_and_smaller_batches_pay_for_it():

@@ -146,8 +146,9 @@ def _least(name: str, foretell: Callable[[int], Forecast], low: int, high: int, 
     number = low
     while not goal.reached(best := foretell(number)):
         if number == high:
+            what = name if name == "epsilon" else f"number of {name}"
             raise OutOfReach(
-                f"no {name} up to {_shown(name, best)} reaches it: then {best.predicted:.1%} are predicted, "
+                f"no {what} up to {getattr(best, name):,.9g} reaches it: then {best.predicted:.1%} are predicted, "
                 f"{best.decided:.0%} decided, and the widest bar is {best.widest:.2g}; ask for less, or give more"
             )
         failed, number = number, min(number + max(number // 3, 1), high)
@@ -159,10 +160,6 @@ def _least(name: str, foretell: Callable[[int], Forecast], low: int, high: int, 
         else:
             failed = middle
     return best
-
-
-def _shown(name: str, foretold: Forecast) -> str:
-    return f"{getattr(foretold, name):,g}"
 
 
 BATCHES_TRIED = (1, 2, 4, 10)
