@@ -96,7 +96,7 @@ class TableFile:
         return [
             *unused,
             f"{self._escaped} {plural(self._escaped, 'byte is', 'bytes are')} not UTF-8, and kept as text like \\xe9: "
-            "the ledger takes such a name for somebody else than the same name in UTF-8, so save the file as UTF-8 first",
+            "the ledger takes such a name for somebody else than the same name in UTF-8; save the file as UTF-8 first",
         ]
 
     @property
