@@ -4,7 +4,9 @@ import polars as pl
 import pytest
 
 from crowdveil.effect_release import Effect, Effects, GroupDifference, GroupEffects, effects_from_dict
-from crowdveil.service.public.result import GroupTrack, _leaning, _verdict, read_effects
+from crowdveil.privacy.mechanisms.group_mechanism import OTHERS
+from crowdveil.service.poll import group_labels, poll_from_dict
+from crowdveil.service.public.result import GroupTrack, _leaning, _verdict, effects_in_words, read_effects
 from crowdveil.service.public.words import words_of
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
@@ -37,6 +39,21 @@ def test_a_place_is_the_share_of_choices_in_every_language(site, language):
     expected = sorted((1 + e.estimate) / 2 if e.known else 0.5 for g in made.groups for e in g.effects)
     assert at == pytest.approx(expected)
     assert all(row.verdict for row in shown.factors)
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", ["18 to 37", "38 to 57", "all others"]), ("fr", ["18 à 37", "38 à 57", "tous les autres"])],
+)
+def test_ranges_and_merged_groups_are_told_in_the_page_s_language(language, said):
+    years = {"id": "years", "kind": "number", "low": 18, "high": 57, "step": 20, "text": "Years?"}
+    poll = poll_from_dict({"name": "p", "study": "kidney", "paradigm": "vlcp", "questions": [years]})
+    labels = (*group_labels(poll.questions[0]), OTHERS)
+    differ = GroupDifference(poll.study.factors[0].name, labels[0], OTHERS, 0.5, 0.4, 0.6, True)
+    made = Effects(poll.study, "years", tuple(GroupEffects(label, 9.0, ()) for label in labels), (differ,))
+    shown = effects_in_words(made, poll, words_of(language))
+    assert [group.label for group in shown.groups] == said
+    assert (shown.differences[0].group, shown.differences[0].other) == (said[0], said[2])
 
 
 def test_tables_pictures_and_the_file_can_be_taken_away(site, tmp_path):

@@ -41,9 +41,11 @@ from crowdveil.service.poll_release import (
     why_not,
 )
 from crowdveil.service.public.result import effects_in_words
+from crowdveil.service.public.words import words_of
 from crowdveil.service.server import log_failure
 from crowdveil.service.store.hosts import LogEntry
 from crowdveil.service.store.releases import PollBudget, StoredEffects, StoredRelease, outdated
+from crowdveil.study.translations import OWN_LANGUAGE
 
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0
@@ -249,7 +251,7 @@ def effects_page(request: HostRequest) -> Response:
     stored = _stored_effects(request)
     poll = request.store.polls.known(stored.poll)
     made = stored.read()
-    shown = effects_in_words(made.effects, poll)
+    shown = effects_in_words(made.effects, poll, words_of(OWN_LANGUAGE))
     parts = [effects_section(shown), groups_section(shown), promise_section(made)]
     return request.show(
         "effects.html",

@@ -17,8 +17,9 @@ from crowdveil.effect_release import Effect, Effects
 from crowdveil.pages.feature_estimates import PreferenceSign, decimals, feature_estimates, one_line, signed
 from crowdveil.pages.plain_words import attacker_odds
 from crowdveil.privacy.guarantee import Place, Unit
+from crowdveil.privacy.mechanisms.group_mechanism import OTHERS
 from crowdveil.protocol.polls import Poll
-from crowdveil.protocol.questions import Texts, host_words
+from crowdveil.protocol.questions import QuestionKind, Texts, host_words
 from crowdveil.releases import Release
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.words import PageWords
@@ -245,7 +246,7 @@ def newest_of_each(all_of_a_poll: Sequence[StoredEffects]) -> list[StoredEffects
 def read_effects(stored: StoredEffects, poll: HostedPoll, words: PageWords) -> EffectsInWords:
     """Describe effects in words of a language."""
     release = stored.read()
-    effects = effects_in_words(release.effects, poll, words.language)
+    effects = effects_in_words(release.effects, poll, words)
     said = study_words(poll.study, words.language, poll.translations)
     rows = []
     for factor in poll.study.factors:
@@ -319,21 +320,25 @@ def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words:
     return words("groups_same"), False
 
 
-def effects_in_words(effects: Effects, poll: Poll, language: str = "en") -> Effects:
-    """Return effects with the texts of the question and options in a language instead of their ids."""
+def effects_in_words(effects: Effects, poll: Poll, words: PageWords) -> Effects:
+    """Return effects with the question and the groups in words of a language."""
     question = next((one for one in poll.questions if one.id == effects.question), None)
     if question is None:
         return effects
-    said = {option.id: _spoken(option.text, language) for option in question.options}
+    said = {option.id: _spoken(option.text, words.language) for option in question.options}
     if len(set(said.values())) < len(said):
         said = {}
+    ranges = question.kind is QuestionKind.NUMBER and question.step > 1
 
     def word(label: str) -> str:
-        return said.get(label, label)
+        if label == OTHERS:
+            return words("groups_others")
+        low, _, high = label.partition(" to ")
+        return words("groups_range", low=low, high=high) if ranges and high else said.get(label, label)
 
     return replace(
         effects,
-        question=_spoken(question.text, language),
+        question=_spoken(question.text, words.language),
         groups=tuple(replace(one, label=word(one.label)) for one in effects.groups),
         differences=tuple(replace(one, group=word(one.group), other=word(one.other)) for one in effects.differences),
     )

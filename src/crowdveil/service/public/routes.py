@@ -28,7 +28,7 @@ from crowdveil.service.service import Service
 from crowdveil.service.static_files import REVALIDATE, PageModules, compressible, static_route
 from crowdveil.service.store.polls import OPENED, PollStatus
 from crowdveil.service.store.releases import StoredEffects, StoredRelease
-from crowdveil.study.translations import INTERFACE_LANGUAGES, languages
+from crowdveil.study.translations import INTERFACE_LANGUAGES, OWN_LANGUAGE, languages
 from crowdveil.study.translations import words as study_words
 
 PLACE = "/r"
@@ -226,7 +226,7 @@ def _file(service: Service, request: Request, status: PollStatus, stored: Stored
 
 
 def _effects_file(service: Service, stored: StoredEffects, file: str) -> Response | None:
-    effects = effects_in_words(stored.read().effects, service.store.polls.known(stored.poll))
+    effects = effects_in_words(stored.read().effects, service.store.polls.known(stored.poll), words_of(OWN_LANGUAGE))
     match file:
         case "table.csv":
             return _attached(effects.to_polars().write_csv(), f"{stored.poll}-effects-{stored.id[:8]}.csv", "text/csv")
@@ -352,6 +352,7 @@ def _plain_page(title: str, content: str) -> HTMLResponse:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="stylesheet" href="/public/release.css">'
         f'<link rel="icon" href="/web/icon.svg"><title>{title}</title></head>'
-        f"<body><main><h1>{title}</h1>{content}</main></body></html>"
+        f'<body><main class="page"><h1>{title}</h1>{content}</main></body></html>'
     )
