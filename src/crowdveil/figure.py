@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -15,6 +17,8 @@ from crowdveil.files import check_picture, replacing
 
 _SETTINGS: dict[Any, Any] = {"svg.hashsalt": "crowdveil", "svg.fonttype": "none"}
 """The same figure gives the same SVG, in which text stays text."""
+_NO_GLYPH = re.compile(r"Glyph (\d+) ")
+"""The beginning of what matplotlib says of a character that its fonts do not have."""
 
 
 class Plot(Figure):
@@ -24,11 +28,25 @@ class Plot(Figure):
         return self.content(".png")
 
     def content(self, suffix: str) -> bytes:
-        """Return the content of a file with this suffix, .png or .svg."""
+        """Return the content of a file with this suffix, .png or .svg; warn of characters that are drawn as boxes."""
         buffer = io.BytesIO()
         unsaid = dict.fromkeys(("Date", "Creator") if suffix == ".svg" else ("Software",))
-        with mpl.rc_context(_SETTINGS):
+        with mpl.rc_context(_SETTINGS), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             self.savefig(buffer, format=suffix[1:], dpi=150, metadata=unsaid, facecolor="white")
+        boxes = ""
+        for one in caught:
+            found = _NO_GLYPH.match(str(one.message))
+            if found is None:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            else:
+                boxes += chr(int(found[1]))
+        if boxes and suffix != ".svg":
+            warnings.warn(
+                f"no font of matplotlib has {boxes}: boxes are drawn in their place; write an .svg, whose text "
+                "browsers show in fonts of their own",
+                stacklevel=2,
+            )
         return buffer.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -172,6 +173,18 @@ def test_it_shows_itself(crowd, tmp_path):
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(CrowdveilError, match=r"must end in \.png or \.svg"):
         found.plot(tmp_path / "found.pdf")
+
+
+def test_a_picture_says_which_characters_it_cannot_draw(tmp_path):
+    """matplotlib's own font has no Chinese; the text of an SVG is drawn by whoever shows it."""
+    study = replace(synthetic_study(1), named_factors=(Factor("x", "经验", ("less", "more"), {"x1": 1}),))
+    found = cv.evaluate(a_release([0.5], study=study), a_crowd(study, voters=30, preference=TRUTH[:1]))
+    with pytest.warns(UserWarning, match="no font of matplotlib has 经验: boxes .* write an .svg"):
+        found.plot(tmp_path / "found.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.plot(tmp_path / "found.svg")
+    assert "经验" in (tmp_path / "found.svg").read_text(encoding="utf-8")
 
 
 def test_every_factor_has_its_curve(crowd):
