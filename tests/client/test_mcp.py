@@ -5,13 +5,14 @@ import sys
 
 import anyio
 import pytest
+from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from tests.program import crowdveil, refused
 
 from crowdveil.decision import decide
 from crowdveil.mcp import INSTRUCTIONS, SingleRelease, mcp_server
-from crowdveil.protocol.decisions import CURRENT
+from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA, CURRENT
 from crowdveil.releases import read_release
 
 DILEMMA = [
@@ -61,6 +62,21 @@ def test_the_tools_say_what_they_are_for(told):
     (decide_tool,) = (tool for tool in tools if tool.name == "decide_dilemma")
     assert decide_tool.input_schema["required"] == ["alternatives"]
     assert "a list of their features" in decide_tool.input_schema["properties"]["alternatives"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "allowed"),
+    [
+        (DILEMMA, True),
+        ([{"upbringing": "poor"}, {"upbringing": "upper"}], True),
+        ({"Ana": {"race": "black", "children": "two"}, "Ben": {"race": "white", "children": "none"}}, True),
+        ([{"girl": None}, {"dog": 2}], False),
+        ([{"girl": 1}], False),
+    ],
+)
+def test_what_the_tools_announce_is_what_a_study_reads(alternatives, allowed):
+    """An agent's program checks what it asks by the schema, also where a study has categories."""
+    assert Draft202012Validator(ALTERNATIVES_SCHEMA).is_valid(alternatives) == allowed
 
 
 def test_the_instructions_name_only_tools_that_there_are(told):

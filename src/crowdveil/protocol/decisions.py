@@ -16,7 +16,7 @@ CURRENT = "current"
 LATEST = "latest"
 """Name for the newest release of a poll."""
 
-_FEATURES: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
+_FEATURES: dict[str, Any] = {"type": "object", "additionalProperties": {"type": ["number", "string"]}}
 _NAMED: dict[str, Any] = {
     "type": "object",
     "properties": {"name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}, "features": _FEATURES},
@@ -29,7 +29,7 @@ ALTERNATIVES_SCHEMA: dict[str, Any] = {
     "description": (
         'Two or more outcomes: a list of their features, as in [{"girl": 1}, {"dog": 2}]; the same with names, as in '
         '{"name": "stay", "features": {"girl": 1}}; or an object that maps names to features. A feature that is left '
-        "out counts as 0 if 0 is possible."
+        'out counts as 0 if 0 is possible. A category is given by the word for its level, as in {"soup": "pea"}.'
     ),
     "anyOf": [
         {
