@@ -166,6 +166,20 @@ def test_what_the_host_says_is_unfolded_before_the_start(visit):
     voter.page.locator(".practice").wait_for()
 
 
+def test_what_the_host_says_in_english_ends_at_its_right_on_an_arabic_page(visit):
+    """Otherwise its full stop would stand before its first word."""
+    voter = visit("central", locale="ar")
+    voter.page.locator(".from-host summary").click()
+    said = voter.page.get_by_text("We keep the answers for a year.")
+    first, last = said.evaluate("""(paragraph) => [0, -1].map((end) => {
+        const range = document.createRange(), text = paragraph.firstChild, place = end ? text.length - 1 : 0;
+        range.setStart(text, place);
+        range.setEnd(text, place + 1);
+        return range.getBoundingClientRect().x;
+    })""")
+    assert first < last
+
+
 def test_the_odds_are_told_out_of_100(visit):
     """Of 100 guesses at epsilon 1, e / (1 + e) = 73.1 are right at most; at 0.5 to 2, 62.2 to 88.1.
 
