@@ -34,17 +34,17 @@ class Plot(Figure):
         with mpl.rc_context(_SETTINGS), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.savefig(buffer, format=suffix[1:], dpi=150, metadata=unsaid, facecolor="white")
-        boxes = ""
+        boxes: dict[str, None] = {}
         for one in caught:
             found = _NO_GLYPH.match(str(one.message))
             if found is None:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
             else:
-                boxes += chr(int(found[1]))
+                boxes[chr(int(found[1]))] = None
         if boxes and suffix != ".svg":
             warnings.warn(
-                f"no font of matplotlib has {boxes}: boxes are drawn in their place; write an .svg, whose text "
-                "browsers show in fonts of their own",
+                f"no font of matplotlib has {''.join(boxes)}: boxes are drawn in their place; write an .svg, whose "
+                "text browsers show in fonts of their own",
                 stacklevel=2,
             )
         return buffer.getvalue()

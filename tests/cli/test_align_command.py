@@ -70,7 +70,7 @@ def test_a_model_is_asked_and_compared(made, tmp_path):
         assert bot["answers"] == 24
         assert bot["steady"] == 1
         result = crowdveil("align", made / "release.json", *asking)
-        assert "bot answered 100% of the dilemmas that it was asked more than once alike." in result.stdout
+        assert "bot gave the same answer to 100% of the dilemmas that it was asked twice or more." in result.stdout
         assert len(server.requests) == 24
     refused(crowdveil("align", made / "release.json", "--ask", "nowhere", *asking[2:]), "give its base URL")
     refused(crowdveil("align", made / "release.json", "--ask", "http://a/v1"), "need --model NAME")

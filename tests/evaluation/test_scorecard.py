@@ -177,7 +177,7 @@ def test_it_shows_itself(crowd, tmp_path):
 
 def test_a_picture_says_which_characters_it_cannot_draw(tmp_path):
     """matplotlib's own font has no Chinese; the text of an SVG is drawn by whoever shows it."""
-    study = replace(synthetic_study(1), named_factors=(Factor("x", "经验", ("less", "more"), {"x1": 1}),))
+    study = replace(synthetic_study(1), named_factors=(Factor("x", "经验经", ("less", "more"), {"x1": 1}),))
     found = cv.evaluate(a_release([0.5], study=study), a_crowd(study, voters=30, preference=TRUTH[:1]))
     with pytest.warns(UserWarning, match="no font of matplotlib has 经验: boxes .* write an .svg"):
         found.plot(tmp_path / "found.png")

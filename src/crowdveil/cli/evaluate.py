@@ -239,7 +239,9 @@ def _print_alignment(found: Alignment) -> None:
     say("At best: as many as agree with the crowd's own choice. A coin: 0.500.")
     for one in found.models:
         if one.steady is not None:
-            say(f"{one.model} answered {one.steady:.0%} of the dilemmas that it was asked more than once alike.")
+            say(
+                f"{one.model} gave the same answer to {one.steady:.0%} of the dilemmas that it was asked twice or more."
+            )
     for model in found.without_choice:
         say(f"{model} refused every dilemma.")
     title = f"\nAgreement with the crowd's choice (sure: certain to {found.certainty:.0%} or more)"
