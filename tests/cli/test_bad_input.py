@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -316,6 +317,30 @@ def test_nothing_is_written_over_a_file_that_is_given(folder, tmp_path, monkeypa
         asked = [word for pair in words.items() for word in pair]
         refused(crowdveil("import", "moral-machine", "a.csv", *asked), f"FILE and {to} are the same file")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_ballots_and_releases_are_replaced_by_their_own_kind_only(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.parquet", "other.parquet"):
+        (tmp_path / name).write_bytes((folder / "b.parquet").read_bytes())
+    Ledger.create(tmp_path / "l", 5)
+    (tmp_path / "link").symlink_to("other.parquet")
+    for name in ("r.json", "s.json"):
+        assert release(tmp_path, out=name, epsilon="0.5").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    spend = ["b.parquet", "--paradigm", "rlcp", "--epsilon", "0.5", "--ledger", "l"]
+    for lost in ("other.parquet", "link"):
+        said = f"{lost} holds ballots or another table, which would be lost: name another file, or remove it"
+        refused(crowdveil("release", *spend, "--out", lost), f"--out: {said}")
+        refused(crowdveil("release", *spend, "--out", "t.json", "--effects", lost), f"--effects: {said}")
+        refused(crowdveil("page", "r.json", "--out", lost), said)
+    refused(crowdveil("page", "r.json", "--out", "s.json"), "--out: s.json holds a release, which would be lost")
+    refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", "s.json"), "s.json holds a release")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    os.mkfifo("pipe")
+    refused(crowdveil("page", "r.json", "--out", "pipe"), "it is a device or a pipe")
+    assert crowdveil("simulate", "kidney", "--voters", 3, "--out", "other.parquet").code == 0
+    assert release(tmp_path, out="r.json", epsilon="0.5").code == 0
 
 
 def test_no_leftovers(folder):

@@ -1,4 +1,7 @@
-"""The base of all commands: help in panels and everyday words, and no file is written over one that is given."""
+"""The base of all commands: help in panels and everyday words.
+
+No file is written over one that is given, and neither ballots nor releases are replaced by something else.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,13 @@ WRITTEN = frozenset(
     ("--out", "--rest", "--refused", "--plot", "--table", "--effects", "--keep-ballots", "--as-csv", "--transcript")
 )
 """The options that name a file to write."""
+_TABLE, _RELEASE = "ballots or another table", "a release"
+_WRITERS = {
+    **dict.fromkeys(("moral-machine", "table", "simulate", "filter", "split", "merge"), _TABLE),
+    **dict.fromkeys(("release", "effects"), _RELEASE),
+}
+"""Commands, and what they write where ``--out`` and ``--rest`` say, or ``--effects``."""
+_FORMAT = re.compile(rb'{\s*"format": "crowdveil (?:release|effects) ')
 
 _TYPE = re.compile(r" <(?:list\[)?(\w+)\]?>$")
 """The type that Typer writes after a name, such as <int> or <list[Path]>."""
@@ -45,8 +55,12 @@ class ReadableCommand(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless it would write over a file that it is given, such as its ballots or its ledger."""
+        """Run the command, unless it would write over a file that it is given, or over ballots or a release.
+
+        A file is replaced by one of its own kind only: ballots are people's answers, and a release was paid for.
+        """
         _check_apart(self.get_params(ctx), ctx.params)
+        _check_kinds(str(ctx.info_name), self.get_params(ctx), ctx.params)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -98,6 +112,30 @@ def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
         other, other_is_written = places.setdefault(os.path.realpath(path), (name, written))
         if other != name and (written or other_is_written):
             raise CrowdveilError(f"{other} and {name} are the same file, {path}: write to another one")
+
+
+def _check_kinds(command: str, parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
+    for name, path in _paths(parameters, given):
+        if name in WRITTEN and (there := _kind_of(Path(path))) and there != _kind_written(command, name, Path(path)):
+            raise CrowdveilError(f"{name}: {path} holds {there}, which would be lost: name another file, or remove it")
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return what a file holds, if that must not be lost."""
+    try:
+        start = b""
+        if path.is_file():  # a pipe would be waited for
+            with path.open("rb") as file:
+                start = file.read(64)
+    except OSError:  # whoever writes to it says what is wrong
+        return None
+    return _TABLE if start.startswith(b"PAR1") else _RELEASE if _FORMAT.match(start) else None
+
+
+def _kind_written(command: str, option: str, path: Path) -> str | None:
+    if option in ("--out", "--rest", "--effects"):
+        return _WRITERS.get(command)
+    return _TABLE if option == "--keep-ballots" or path.suffix == ".parquet" else None
 
 
 def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
