@@ -37,7 +37,8 @@ async function open() {
   // Now that there is something to read, the rest of the page comes.
   const rest = /** @type {HTMLTemplateElement} */ (document.getElementById("rest"));
   document.head.append(rest.content);
-  await import("./voting.js").catch(() => {}); // the start tries again, and says so
+  const voting = await import("./voting.js").catch(() => null); // the start tries again, and says so
+  if (poll.relay) await voting?.loadSealing().catch(() => {});
 }
 
 /** Wait for the styles: without them nothing but the skeleton is shown. */

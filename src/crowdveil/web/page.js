@@ -1,6 +1,6 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
-import { deliver, getSession, put, Refusal, refusalWords, tellStep, withdraw } from "./api.js";
+import { deliver, getRelease, getSession, put, Refusal, refusalWords, tellStep, withdraw } from "./api.js";
 import * as journey from "./journey.js";
 import { h } from "./markup.js";
 import { fingerprint } from "./mechanisms/study.js";
@@ -22,6 +22,12 @@ export class Page {
    * @type {import("./counting.js").Result | null}
    */
   result = null;
+  /**
+   * Behind a relay: what is published of the crowd. It is asked for before the first choice, as a request to the host
+   * later would tell it who has sent.
+   * @type {Promise<import("./comparison.js").Release> | null}
+   */
+  published = null;
   /** The text in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
   /** @type {Promise<void> | null} */
@@ -117,7 +123,11 @@ export class Page {
    */
   async prepare() {
     try {
-      this.#voting ??= await import("./voting.js");
+      const voting = await import("./voting.js");
+      if (this.poll.relay) await voting.loadSealing();
+      if (this.poll.relay && this.poll.release) this.published ??= getRelease(this.poll.release);
+      this.published?.catch(() => {}); // whoever asks for it hears of it
+      this.#voting = voting;
       return true;
     } catch {
       this.problem(new Refusal("unreachable", "the page is not complete"), () => location.reload());

@@ -6,7 +6,7 @@ export { systemRandom } from "./mechanisms/random.js";
 export { drawRepeat, mirrored } from "./mechanisms/reliability.js";
 export { makeReport } from "./mechanisms/report.js";
 export { newToken } from "./mechanisms/token.js";
-export { putSealed, seal, withdrawSealed } from "./relay/channel.js";
+export { loadSealing, putSealed, seal, withdrawSealed } from "./relay/channel.js";
 export { about } from "./steps/about.js";
 export { dilemmas } from "./steps/dilemmas.js";
 export { done, stopped } from "./steps/done.js";

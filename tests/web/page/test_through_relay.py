@@ -78,6 +78,33 @@ def test_a_report_is_sealed_sent_to_the_relay_and_opened_by_the_host(open_link, 
     voter.complaints.clear()  # The browser reports the refusal itself.
 
 
+def test_no_request_tells_the_host_who_sends(open_link, pair):
+    """Whatever the page needs of the host comes before the first choice: the code that seals, and what is published."""
+    voter, _ = open_link("")
+    described = f"{pair.host_url}/api/polls/{pair.name}"
+    truth = pair.http.get(described).json()
+    parameter = {feature["name"]: 0 for feature in truth["study"]["features"]}
+    factors = [{"name": factor["name"], "interval": [-1, 1]} for factor in truth["factors"]]
+    release = {"parameter": parameter, "factors": factors, "guarantee": {"voters": 12}}
+    voter.page.route(described, lambda route: route.fulfill(json={**truth, "release": "f" * 64}))
+    voter.page.route("**/api/releases/*", lambda route: route.fulfill(json=release))
+    voter.page.goto("about:blank")
+    key = pair.host.batches.key(pair.poll).configuration.fingerprint
+    voter.open(f"{pair.host_url}/p/{pair.name}/#{address_fragment(key, pair.relay.create_links(pair.name, 1)[0])}")
+    voter.to_dilemmas()
+    before = [request.url for request in voter.requests]
+    assert any("hpke" in url for url in before)
+    assert any("/api/releases/" in url for url in before)
+    voter.answer_all()
+    voter.page.locator(".sent").wait_for()
+    voter.press_primary()
+    voter.done()
+    voter.page.get_by_text("What is published so far, from 12 voters").wait_for()
+    after = [request.url for request in voter.requests[len(before) :]]
+    assert [url for url in after if url.startswith(pair.host_url)] == []
+    assert len(after) == 1
+
+
 def test_withdrawing_at_the_relay_before_the_hand_over(open_link, pair):
     voter, _ = open_link()
     voter.to_review()

@@ -28,6 +28,9 @@ export async function compareWithRelay(poll, expected) {
   return told.state === "open" ? null : `refused_${told.state.replaceAll("-", "_")}`;
 }
 
+/** Load the code that encrypts: before the first choice, as a request to the host later would tell it who sends. */
+export const loadSealing = () => import("../vendor/hpke/index.js");
+
 /**
  * Seal a report: fill it up with spaces to the one length, and encrypt it to the host.
  * @param {Poll} poll
@@ -40,9 +43,7 @@ export async function seal(poll, text) {
   if (written.length > LENGTH) throw new InvalidPoll(`a report of ${written.length} bytes would mark its sender`);
   const padded = new Uint8Array(LENGTH).fill(0x20);
   padded.set(written);
-  const { AEAD_AES_128_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_P256_HKDF_SHA256 } = await import(
-    "../vendor/hpke/index.js"
-  );
+  const { AEAD_AES_128_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_P256_HKDF_SHA256 } = await loadSealing();
   const suite = new CipherSuite(KEM_DHKEM_P256_HKDF_SHA256, KDF_HKDF_SHA256, AEAD_AES_128_GCM);
   const key = await suite.DeserializePublicKey(fromBase64(configuration.public_key));
   const info = new TextEncoder().encode(infoOf(configuration));

@@ -23,7 +23,7 @@ export function result(page) {
   box.append(content, told, page.toResult() ?? "");
   content.replaceChildren(...shown(page, null));
   if (published) {
-    getRelease(published)
+    (page.published ?? getRelease(published))
       .then((release) => {
         content.replaceChildren(...shown(page, release));
         told.textContent = say("crowd_lead", { voters: release.guarantee.voters });
