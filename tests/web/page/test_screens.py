@@ -143,6 +143,16 @@ def test_the_practice_does_not_count_and_leaves_nothing(visit):
     assert not voter.page.locator("#choose-left").is_checked()
 
 
+@pytest.mark.parametrize(("poll", "shows"), [("algorithm-2", True), ("kidney", False)])
+def test_the_practice_promises_to_show_what_happens_where_it_is_drawn(poll, shows, visit):
+    voter = visit(poll)
+    voter.page.locator("#agree").check()
+    voter.press_primary()
+    voter.page.locator(".practice").wait_for()
+    assert "This one does not count" in voter.words
+    assert ("see what then happens" in voter.words) is shows
+
+
 def start_in_view(voter):
     return fits(voter.page, ".consent .primary") and fits(voter.page, ".three li:last-child")
 

@@ -17,6 +17,7 @@ const ON_THE_ROAD = [
 /** @param {import("../page.js").Page} page */
 export function practice(page) {
   const say = page.language.say.bind(page.language);
+  const told = [say("practice_words"), page.road ? say("practice_touch") : ""].join(" ").trim();
   return dilemmaView(page, {
     kind: "practice",
     dilemma: practiceDilemma(page.poll.study),
@@ -26,7 +27,7 @@ export function practice(page) {
       page.next();
       return null;
     },
-    above: h("p", { class: "practice-note" }, h("strong", {}, say("practice")), " ", say("practice_words")),
+    above: h("p", { class: "practice-note" }, h("strong", {}, say("practice")), " ", told),
     place: say("practice"),
     actions: [
       h("button", { class: "quiet", type: "button", onclick: () => page.back() }, say("back")),
