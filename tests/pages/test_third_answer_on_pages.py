@@ -25,9 +25,15 @@ def release():
 
 def test_the_page_tells_share_and_threshold(release):
     (sentence,) = third_answer_sentences(release)
-    assert "about 62% of their choices (± 2 points" in sentence
+    assert "about 62% of their choices (60% to 64%, with 95%)" in sentence
     assert "1.00 (0.96 to 1.04)" in sentence
     assert "treated both" in release_page([release])
+
+
+def test_no_share_is_said_to_be_below_zero(release):
+    """The noise may carry it there: 1.96 deviations of 20 points above -5 % are 34 %."""
+    (sentence,) = third_answer_sentences(replace(release, indifference=Indifference(0.2, 0.3, 0, 0.8, -0.05, 0.2)))
+    assert "about 0% of their choices (0% to 34%, with 95%)" in sentence
 
 
 def test_shares_of_single_features_are_those_that_decisions_state(release):

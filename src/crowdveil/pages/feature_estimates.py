@@ -104,10 +104,10 @@ def third_answer_sentences(release: Release) -> list[str]:
     third = release.indifference
     if third is None:
         return []
-    share = min(max(third.share, 0.0), 1.0)
     bar = 1.96 * third.share_deviation
+    low, share, high = np.clip([third.share - bar, third.share, third.share + bar], 0, 1).tolist()
     return [
-        f"In about {share:.0%} of their choices (± {100 * bar:.0f} points, with {ERROR_BAR:.0%}) these voters treated "
+        f"In about {share:.0%} of their choices ({low:.0%} to {high:.0%}, with {ERROR_BAR:.0%}) these voters treated "
         f"both sides equally. The threshold tau below which a difference leaves them indifferent is {third.tau:.2f} "
         f"({third.low:.2f} to {third.high:.2f})."
     ]
