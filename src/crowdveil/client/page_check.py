@@ -7,7 +7,8 @@ to somebody who checks and another to a voter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,9 @@ import httpx
 from crowdveil.client.client import Connection, Unreachable, website
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.voters_page import SocialPreview, origin_of, voters_page
+
+_MODULES = re.compile(rb"/web/([0-9a-f]{20})/")
+"""The address of the modules, as a page names it."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +35,36 @@ class PageCheck:
 
 
 def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
-    """Fetch the voter's page of a poll with all its modules, and compare each with the installed one."""
+    """Fetch the voter's page of a poll with all its modules, and compare each with the installed one.
+
+    A page that differs may name another address for its modules: then they are compared there, so that only those are
+    named that differ. Of a page that is the same, they stand at the installed page's address, whatever else it says.
+    """
     website(url)
-    same: list[str] = []
-    different: list[str] = []
-    described: Mapping[str, Any] = {}
-    for path, expected in _shipped(poll):
-        try:
-            answer = http.get(url.rstrip("/") + path)
-        except httpx.TransportError as error:
-            raise Unreachable(f"cannot reach {url} ({error})") from None
-        if answer.status_code == 404 and not path.startswith("/web/"):
-            raise CrowdveilError(f"{url} has no poll {poll!r}")
-        if expected is None:
-            described = Connection(http).ask("GET", f"{url.rstrip('/')}/api/polls/{quote(poll, safe='')}")
-        as_shipped = answer.content == (expected or _page(answer.content, described))
-        (same if answer.is_success and as_shipped else different).append(path)
-    return PageCheck(tuple(same), tuple(different), _fingerprint(described))
+    root = url.rstrip("/")
+    place = f"/p/{quote(poll, safe='')}/"
+    served = _get(http, root, place)
+    if served.status_code == 404:
+        raise CrowdveilError(f"{url} has no poll {poll!r}")
+    described = Connection(http).ask("GET", f"{root}/api/polls/{quote(poll, safe='')}")
+    same_page = served.is_success and served.content == _page(served.content, described)
+    compared = {place: same_page}
+    page = voters_page()
+    named = None if same_page else _MODULES.search(served.content)
+    digest = page.digest if named is None else named[1].decode()
+    for path, content in page.files.items():
+        at = f"/web/{digest}/{path}"
+        answer = _get(http, root, at)
+        compared[at] = answer.is_success and answer.content == content
+    same, different = (tuple(at for at, alike in compared.items() if alike is wanted) for wanted in (True, False))
+    return PageCheck(same, different, _fingerprint(described))
+
+
+def _get(http: httpx.Client, root: str, path: str) -> httpx.Response:
+    try:
+        return http.get(root + path)
+    except httpx.TransportError as error:
+        raise Unreachable(f"cannot reach {root} ({error})") from None
 
 
 def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
@@ -67,14 +84,3 @@ def _fingerprint(described: Mapping[str, Any]) -> str | None:
     from crowdveil.protocol.relay import KeyConfiguration
 
     return KeyConfiguration.from_dict(described["relay"]["configuration"]).fingerprint
-
-
-def _shipped(poll: str) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path and content of the page and of every file that it can load.
-
-    The page's content is None because it depends on the poll.
-    """
-    page = voters_page()
-    yield f"/p/{quote(poll, safe='')}/", None
-    for path, content in page.files.items():
-        yield page.address(path), content
