@@ -88,7 +88,7 @@ def test_a_host_makes_tries_opens_releases_shares_and_archives_a_poll(page, site
     page.get_by_text("archived").wait_for()
     assert page.goto(shared).status == 200
     assert [entry.action for entry in store.audit_log.latest("parking")][:3] == [
-        "put the poll away",
+        "archived the poll",
         "made a release",
         "ended the trial: votes count",
     ]
