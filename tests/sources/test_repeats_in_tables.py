@@ -91,6 +91,9 @@ def test_voters_without_one_repeat_are_refused_by_reason(tmp_path, wrong):
     result = load_table(table(rows, tmp_path / "t.csv"), TableMapping(STUDY))
     assert result.report.refused == {RowDefect.NO_REPEAT: len(wrong)}
     assert result.refused_rows["refused row"].to_list() == list(range(1, len(wrong) + 1))
+    cells = result.refused_rows.select("voter", "chosen", "repeat").rows()
+    assert cells == [(voter, chosen, str(again)) for voter, _, _, chosen, again in wrong], "what they say is kept"
+    assert "1 of 3 people have no record that could be used: they are left out" in result.report.notes
     assert result.ballots.voter_names() == ["bob", "cyd"]
     assert (result.report.rows, result.report.records, result.report.dropped) == (len(rows), 4, 0)
     with pytest.raises(CrowdveilError, match="voter 'ann' must have one second answer"):
@@ -116,6 +119,15 @@ def test_two_rows_a_pair_carry_second_answers_too(tmp_path):
     result = load_table(tmp_path / "t.csv", mapping)
     assert result.ballots.alike.tolist() == [1, -1, 1]
     assert result.report.dropped == 0
+    pl.DataFrame(rows[6:]).vstack(pl.DataFrame(rows[:4])).write_csv(tmp_path / "t.csv")  # ann lacks hers, and is last
+    lost = load_table(tmp_path / "t.csv", mapping)
+    assert lost.refused_rows.select("refused row", "voter", "pair").rows() == [
+        (13, "ann", "0"),
+        (14, "ann", "0"),
+        (15, "ann", "1"),
+        (16, "ann", "1"),
+    ]
+    assert lost.report.notes[-1] == "1 of 3 people have no record that could be used: they are left out"
 
 
 def test_a_mapping_names_the_column(tmp_path):

@@ -8,7 +8,7 @@ of the table, the same in all rows of a voter, or in a separate file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,7 +21,7 @@ from crowdveil.arrays import IntArray, SmallIntArray
 from crowdveil.ballots.ballot_file import write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories, answered_alike, dilemmas_between
-from crowdveil.errors import check_type, path_of
+from crowdveil.errors import check_type, path_of, plural
 from crowdveil.files import check_writable
 from crowdveil.sources.about import About, AboutMapping, read_about, voter_name
 from crowdveil.sources.import_report import (
@@ -115,7 +115,9 @@ def load_table(
         people = read_about(about, mapping.about, mapping.voter_columns)
         mapping = replace(mapping, about=AboutMapping())
     table = TableFile(path, mapping.needed)
-    kept = (batch.filter(~_to_drop(batch, mapping)) for batch in table.batches(progress))
+    kept: Iterable[pl.DataFrame] = (batch.filter(~_to_drop(batch, mapping)) for batch in table.batches(progress))
+    if mapping.repeat is not None:
+        kept = list(kept)  # whether a row is refused depends on the voter's others
     if mapping.pair:
         checks = [_check_pairs(pl.concat(list(kept)), mapping)]
     else:
@@ -123,7 +125,7 @@ def load_table(
     good, refused = (pl.concat(rows) for rows in zip(*checks, strict=True))
     if mapping.repeat is not None:
         good, without = _with_repeats(good)
-        refused = pl.concat([refused, without], how="diagonal")
+        refused = pl.concat([refused, pl.concat(kept).join(without, on=ROW)], how="diagonal")
     ballots, notes = _ballots(good, mapping, people)
     refused_rows = pl.concat([table.ragged(), refused], how="diagonal").sort(ROW)
     counts = dict(refused_rows[REASON].value_counts().iter_rows())
@@ -155,7 +157,9 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
     dilemmas = dilemmas_between(mapping.study, left, right)
     notes = equal_alternatives_note(int((dilemmas == 0).all(axis=1).sum()), len(dilemmas))
-    notes += [] if alike is None else [f"{len(alike)} second answers tell the reliability of the crowd, and no more"]
+    if alike is not None:
+        tell = plural(len(alike), "second answer tells", "second answers tell")
+        notes.append(f"{len(alike)} {tell} the reliability of the crowd, and no more")
     scenarios = None
     if mapping.scenario is not None:
         scenarios = Categories.encode([kind or None for kind in records["scenario"]])
@@ -177,7 +181,7 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
 
 
 def _with_repeats(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the records of voters with one second answer to one of their dilemmas; refuse the other rows."""
+    """Return the records of voters with one second answer to one of their dilemmas, and the numbers of other rows."""
     ordered = records.with_row_index("at").sort("voter", "at", maintain_order=True)
     counts = ordered.group_by("voter", maintain_order=True).len()["len"].to_numpy()
     whole = pl.Series(np.repeat(_alike(ordered, counts) != 0, counts), dtype=pl.Boolean)
