@@ -185,23 +185,22 @@ export function answered({ dilemmas, choices, repeat }) {
 }
 
 /**
+ * What a device remembers once it needs the answers no more.
+ * @param {State} state
+ * @returns {State}
+ */
+export function withoutAnswers(state) {
+  return { ...state, dilemmas: [], repeat: null, choices: [], about: {} };
+}
+
+/**
  * After the server has it, the device forgets the choices.
  * @param {State} state
  * @param {Receipt} receipt
  * @returns {State}
  */
 export function delivered(state, receipt) {
-  return {
-    ...state,
-    step: "done",
-    dilemmas: [],
-    repeat: null,
-    choices: [],
-    about: {},
-    body: null,
-    ciphertext: null,
-    receipt,
-  };
+  return { ...withoutAnswers(state), step: "done", body: null, ciphertext: null, receipt };
 }
 
 /** @param {State} state @returns {State} */

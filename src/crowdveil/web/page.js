@@ -290,10 +290,22 @@ export class Page {
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
     if (this.store.submission() === null) this.store.writeSubmission({ promise: this.promise, id, day: today() });
     const attempt = this.poll.relay ? await this.#sealed(token, body) : this.#open(token, body);
-    const answer = await deliver(attempt, async (seconds) => this.#pause?.(seconds));
+    const answer = await deliver(attempt, async (seconds) => this.#pause?.(seconds)).catch((refusal) => {
+      this.#refused();
+      throw refusal;
+    });
     this.result = choices.length > 0 ? this.#later.countChoices(this.poll.study, dilemmas, choices) : null;
     const receipt = { id, day: today(), epsilon_micro, code: answer.completion_code, url: answer.return_url };
     if (this.update(journey.delivered(this.state, receipt))) this.show();
+  }
+
+  /**
+   * The server will not take it. In a distributed poll the report stays, because it may be sent again as it is; the
+   * answers that it was made of are needed no more.
+   */
+  #refused() {
+    if (isCentral(this.poll) || this.state.choices.length === 0) return;
+    this.update(journey.withoutAnswers(this.state));
   }
 
   /** How to send to the host. @param {string} token @param {string} body */

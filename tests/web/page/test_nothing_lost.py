@@ -115,6 +115,25 @@ def test_a_busy_server_is_asked_again_after_the_time_that_it_names(visit):
     voter.complaints.clear()
 
 
+def test_a_device_whose_report_is_refused_forgets_the_answers_and_keeps_the_report(visit, stored):
+    """A poll that closed while somebody answered may open again: then the same bytes are sent."""
+    voter = visit("algorithm-2")
+    voter.to_review()
+    body = voter.shown_body()
+    closed = {"error": {"reason": "closed", "message": "this poll is closed"}}
+    voter.page.route(REPORT, lambda route: route.fulfill(status=410, json=closed))
+    voter.press_primary()
+    voter.page.get_by_text("This poll is closed.").wait_for()
+    left = voter.memory()
+    assert (left["dilemmas"], left["choices"], left["about"]) == ([], [], {})
+    assert left["body"] == body
+    voter.page.unroute(REPORT)
+    voter.page.reload()
+    assert voter.done() in stored("algorithm-2")
+    assert {request.post_data for request in voter.sent()} == {body}
+    voter.complaints.clear()  # The browser reports the refusal itself.
+
+
 def test_offline_is_said_and_sending_goes_on_by_itself(visit):
     voter = visit("algorithm-2")
     voter.to_review()
