@@ -32,6 +32,18 @@ def release(folder, *more, ballots="b.parquet", epsilon="1", paradigm="vlcp", le
                 "--ledger", folder / ledger, "--out", folder / out, *more)  # fmt: skip
 
 
+def test_a_demo_replaces_nothing_but_a_demo(tmp_path):
+    """The tutorials call a ledger study.ledger: no demo may remove it, or write over the ballots beside it."""
+    Ledger.create(tmp_path / "study.ledger", 5)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    refused(crowdveil("demo", "--voters", 20, "--out", tmp_path), f"{tmp_path} holds files that no demo wrote: name a")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    for epsilon in ("1.4", "0.5"):  # the budget is for four releases, whatever the epsilon; the second demo is new
+        answer("demo", "--voters", 20, "--epsilon", epsilon, "--out", tmp_path / "demo")
+        (account,) = answer("ledger", "show", tmp_path / "demo/demo.ledger")["accounts"]
+        assert (account["budget"], account["remaining"]) == (4 * float(epsilon), 0)
+
+
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "1e9", "inf", "abc", "", "0.0000001"])
 def test_epsilon_out_of_range(folder, epsilon):
     refused(release(folder, epsilon=epsilon), "epsilon", "0.0001 to 50")

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, progress, say, say_wrapped, show, tell
+from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.ballots.ballot_file import BallotFile
     from crowdveil.decision import Decision
     from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.releases import Release
     from crowdveil.study.study import Dilemma
 
 SEED = 1
+LEDGER = "demo.ledger"
+"""The name by which a folder is known to be a demo's."""
 CHILDREN_OR_PASSENGERS = [
     {"name": "the children", "features": {"girl": 2, "boy": 1, "legality": 1, "barrier": 0, "intervention": 0}},
     {"name": "the passengers", "features": {"man": 1, "old_woman": 1, "barrier": 1, "intervention": 1}},
@@ -41,9 +45,10 @@ def demo(
 
     asked = Epsilon(epsilon)
     make_folder(folder)
+    ledger = _new_ledger(folder, asked)
     crowd = _simulate(folder, voters)
     dilemma = crowd.study.dilemma(CHILDREN_OR_PASSENGERS)
-    released = _release_all(folder, crowd, asked)
+    released = _release_all(folder, crowd, asked, ledger)
     decided = {name: decide(release, dilemma) for name, release in released.items()}
     page = folder / "page.html"
     write_text(page, release_page(list(released.values()), decisions=list(decided.values())))
@@ -54,6 +59,18 @@ def demo(
         "folder": str(folder),
     }
     show(data, as_json, lambda: _print(folder, crowd, dilemma, released, decided))
+
+
+def _new_ledger(folder: Path, epsilon: Epsilon) -> Ledger:
+    """Create a ledger, in a folder that is empty or holds an earlier demo, whose budget protects no real people."""
+    from crowdveil.privacy.guarantee import PAPERS_PARADIGMS
+    from crowdveil.privacy.ledger.ledger import Ledger
+
+    if any(folder.iterdir()) and not (folder / LEDGER).exists():
+        raise CrowdveilError(f"{folder} holds files that no demo wrote: name a folder of the demo's own, with --out")
+    for old in folder.glob(f"{LEDGER}*"):
+        old.unlink()
+    return Ledger.create(folder / LEDGER, epsilon.amount * len(PAPERS_PARADIGMS))
 
 
 def _simulate(folder: Path, voters: int) -> BallotFile:
@@ -71,18 +88,13 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
     return open_ballots(path)
 
 
-def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
+def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon, ledger: Ledger) -> dict[str, Release]:
     from crowdveil.estimation.dilemmas import GENERATOR
     from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, paradigm
-    from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish.release import publish
     from crowdveil.publish.request import Request
 
     tell("2. The crowd's preference is released under each of the paper's four paradigms ...")
-    book = folder / "study.ledger"
-    for old in folder.glob("study.ledger*"):  # a demo's budget protects no real people
-        old.unlink()
-    ledger = Ledger.create(book, 4 * max(1, round(epsilon.value)))
     released = {}
     with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as advance:
         for name in PAPERS_PARADIGMS:
@@ -148,7 +160,7 @@ def _print(
         f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"
         f"Try next:\n  crowdveil decide {folder}/vlcp.json "
         '\'[{"features": {"dog": 2}}, {"features": {"cat": 1}}]\'\n'
-        f"  crowdveil ledger show {folder}/study.ledger\n"
+        f"  crowdveil ledger show {folder}/{LEDGER}\n"
         "  crowdveil plan --voters 5000 --epsilon 0.1\n"
         "  crowdveil --help"
     )
