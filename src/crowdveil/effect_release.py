@@ -81,6 +81,15 @@ class GroupDifference:
     told_apart: bool
     """Whether it is significant among all differences considered together (Benjamini and Hochberg)."""
 
+    @property
+    def known(self) -> bool:
+        """Whether anything is known about it: not if one of the two effects is unknown, so that it may be anything."""
+        return (self.low, self.high) != (-2.0, 2.0)
+
+    def in_words(self) -> tuple[str, str]:
+        """Format the difference and its interval."""
+        return (f"{self.estimate:+.3f}", f"{self.low:+.3f} to {self.high:+.3f}") if self.known else ("", "not known")
+
 
 @dataclass(frozen=True)
 class Effects:

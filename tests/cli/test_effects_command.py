@@ -1,16 +1,20 @@
 """crowdveil effects: tables, pictures and pages, a dry run that spends nothing, and one line for what is wrong."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.ballot_file import write_ballots
+from crowdveil.ballots.ballot_file import read_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.cli.terminal import WIDTH
+from crowdveil.pages.effects_page import groups_section
+from crowdveil.publish.effects import exact_effects
 from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
@@ -66,6 +70,21 @@ def test_people_read_tables_and_a_verdict_for_each_factor(folder):
     assert "Differences between groups" in result.stdout
     assert "Species: agree: all prefer people." in result.stdout
     assert "not for publishing" in result.stderr
+
+
+def test_nothing_is_compared_with_a_group_of_nobody(folder, tmp_path):
+    ballots = read_ballots(folder / "crowd.parquet")
+    team = Categories(("reds", "blues", "greens"), ballots.about["team"].codes)
+    crowd = replace(ballots, about={"team": team})
+    write_ballots(tmp_path / "crowd.parquet", ballots.study, [crowd], {})
+    said = crowdveil("effects", tmp_path / "crowd.parquet", "--exact", "--by", "team").stdout.partition("Differences")[
+        2
+    ]
+    for line in said.splitlines()[2:29]:
+        assert ("less greens" in line) == ("  not known    no" in line), line
+    assert re.search("reds less blues +[+-]0", said)
+    page = groups_section(exact_effects(crowd, by="team"))
+    assert len(re.findall("less greens</td><td[^>]*></td><td[^>]*>not known</td>", page)) == 2 * 9
 
 
 def test_tables_fit_80_columns(folder):

@@ -250,9 +250,7 @@ def _print_differences(found: Effects) -> None:
     for one in found.differences:
         names = f"{one.group} less {one.other}"
         told = "yes" if one.told_apart else "no"
-        rows.add(
-            found.factor(one.factor).title, names, f"{one.estimate:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}", told
-        )
+        rows.add(found.factor(one.factor).title, names, *one.in_words(), told)
     rows.print()
     say_wrapped("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     for factor, verdict in found.verdicts():

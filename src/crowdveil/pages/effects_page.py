@@ -249,8 +249,7 @@ def _difference_row(effects: Effects, one: GroupDifference) -> list[str]:
     return [
         text(effects.factor(one.factor).title),
         text(f"{one.group} less {one.other}"),
-        f"{one.estimate:+.3f}",
-        f"{one.low:+.3f} to {one.high:+.3f}",
+        *one.in_words(),
         "yes" if one.told_apart else "no",
     ]
 
