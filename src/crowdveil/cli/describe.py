@@ -149,7 +149,7 @@ def _print_together(pair: Correlation | None) -> None:
     say_wrapped(
         f"Unlike in the generator's dilemmas, {pair.factors[0]} and {pair.factors[1]} go together (correlation "
         f"{pair.correlation:+.2f} in the file, {round(pair.drawn, 2) + 0.0:+.2f} drawn). Error bars of vlcp, rlcp and "
-        "vldp do not allow for so much. If everybody may know such dilemmas, give some with release --design (vlcp, "
+        "vldp may be too short for that. If everybody may know such dilemmas, give some with release --design (vlcp, "
         "rlcp), or release with alcp or aldp, which know them."
     )
 
