@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -80,7 +80,10 @@ def probit_of(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         t = x @ found
         chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
         weight = density / np.maximum(chance * (1 - chance), 1e-12)
-        found += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
+        step = np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
+        found += step
+        if np.abs(step).max() <= 1e-12:
+            break
     return found
 
 
@@ -201,6 +204,7 @@ def coverage(
     )
 
 
+@cache
 def usual_population(study: Study, spread: float, rest: float = 0.0) -> Population:
     """Preferences such as real crowds have: margins of a size of 0.8, unequal along the axes.
 
