@@ -3,8 +3,9 @@
 import gc
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache, lru_cache
 
 import pytest
 from hypothesis import settings
@@ -58,7 +59,13 @@ def few_crowds_unless_slow(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 FEW_DRAWS = {
-    "clipped_ballots": {"_VOTERS": 2000, "_RECORDS": 2600, "_RECORDS_OF_FEW": 4000},
+    "clipped_ballots": {
+        "_VOTERS": 2000,
+        "_RECORDS": 2600,
+        "_RECORDS_OF_FEW": 4000,
+        "_SHORT_WAYS": 1600,
+        "_LONG_BALLOTS": 40,
+    },
     "clipped_means": {"_DRAWN": 40},
     "likely_crowds": {"_CROWDS": 120, "_ENOUGH": 1.0},
     "likely_preferences": {"_FIRST": 400, "_LATER": 300, "_TAIL": 50, "_ENOUGH": 1},
@@ -73,7 +80,11 @@ def few_draws() -> Iterator[None]:
         for module, numbers in FEW_DRAWS.items():
             for name, number in numbers.items():
                 patch.setattr(f"crowdveil.estimation.{module}.{name}", number)
-        kept = importlib.import_module("crowdveil.estimation.clipped_ballots").clipped_ballots
-        kept.cache_clear()
+        patch.setattr("crowdveil.privacy.mechanisms.one_bit.clipped_ballots", _few_ballots())
         yield
-    kept.cache_clear()  # What the few were drawn for is no longer kept for others.
+
+
+@cache
+def _few_ballots() -> Callable[..., object]:
+    """Ballots that are kept for all who draw little, apart from those of everybody else."""
+    return lru_cache(importlib.import_module("crowdveil.estimation.clipped_ballots").clipped_ballots.__wrapped__)
