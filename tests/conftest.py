@@ -30,7 +30,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(10_000)  # Looking for garbage every 700 objects takes time.
+    gc.set_threshold(50_000)  # Looking for garbage every 700 objects takes time.
     gc.enable()
 
 
