@@ -133,8 +133,14 @@ def test_expectations_against_quadrature(gamma):
     assert mean(lambda x: x) == pytest.approx(np.sqrt(2 / np.pi) * gamma / np.sqrt(1 + gamma**2), abs=1e-9)
 
 
-def test_stretched_dilemmas_have_so_many_times_the_mean_square():
+def test_shaped_dilemmas_have_the_mean_products_that_are_given():
+    sample = AxisSample(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]))
+    assert sample.shaped(np.diag([4.0, 0.25])).along == pytest.approx(sample.along * [2.0, 0.5])
+    moments = np.array([[1.5, -0.6], [-0.6, 0.7]])
+    shaped = sample.shaped(moments).along
+    assert shaped.T @ shaped / 4 == pytest.approx(moments)
+
+
+def test_the_head_of_a_sample_is_its_first_dilemmas():
     sample = AxisSample(np.array([[1.0, -2.0], [3.0, 0.5]]))
-    assert sample.mean_squares == pytest.approx([5.0, 2.125])
-    assert sample.stretched(np.array([4.0, 0.25])).along == pytest.approx(np.array([[2.0, -1.0], [6.0, 0.25]]))
     assert sample.head(1).along.tolist() == [[1.0, -2.0]]

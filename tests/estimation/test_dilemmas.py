@@ -4,6 +4,7 @@ A public design that somebody gives: its choices are never read, what cannot be 
 """
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,11 +12,15 @@ import pytest
 import crowdveil.ballots.ballots
 from crowdveil.ballots.ballots import Ballots, census
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.design import AxisSample, public_design
 from crowdveil.estimation.dilemmas import dilemma_variation, public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
+from crowdveil.privacy.mechanisms import fisher_plan
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore, _moments
+from crowdveil.privacy.mechanisms.fisher_sums import SQUARE_REACH, square_directions
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
+from crowdveil.privacy.noise.experimental_noise import SilentNoise
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
@@ -143,7 +148,9 @@ def test_a_design_that_is_known_is_not_bought_and_not_in_doubt(mechanism):
         made = mechanism.release(mechanism.measure(ballots, settings, epsilon), settings, epsilon, noise)
         sizes.append(sum(columns for _, _, _, columns in noise.asked))
         doubts.append(made.unknown.doubt.sum())
-    assert sizes[0] - sizes[1] == public_design(KIDNEY).directions
+    # Of 1,200 voters the squares along five axes, and of their 48,000 records those between any two axes, too; and the
+    # square in the direction of the first estimate.
+    assert sizes[0] - sizes[1] == (5 + 1 if mechanism.by_voter else 5 + 10 + 1)
     assert doubts[1] < doubts[0]
 
 
@@ -167,6 +174,55 @@ def test_rare_dilemmas_are_read_rightly_where_their_law_is_given():
     assert abs(known.parameter[0] - truth) < abs(guessed.parameter[0] - truth)
     assert "public dilemmas were given" in known.facts["dilemmas"]
     assert "of epsilon measured" in guessed.facts["dilemmas"]
+
+
+def trade_offs(voters, seed):
+    """Voters who are mostly asked dilemmas in which the side that has more of one feature has less of another."""
+    whole = crowd(KIDNEY, voters, seed)
+    along = whole.differences @ public_design(KIDNEY).basis
+    kept = (along[:, 0] * along[:, 1] < 0) | (np.random.default_rng(seed).random(whole.records) < 0.2)
+    offsets = np.concatenate([[0], np.add.reduceat(kept, whole.offsets[:-1]).cumsum()])
+    return Ballots.from_differences(KIDNEY, offsets, whole.differences[kept])
+
+
+@pytest.mark.parametrize("mechanism", [VoterScore(), PooledScore()], ids=lambda m: m.name)
+def test_trade_offs_are_read_rightly_where_products_are_measured(mechanism, monkeypatch):
+    """Without noise, against the fit to these choices themselves; and what squares alone would say."""
+    ballots, settings, epsilon = trade_offs(1500, 8), MechanismSettings(KIDNEY, 2.0), Epsilon(10)
+    basis = public_design(KIDNEY).basis
+    exact = crowd_preference(ballots, weighting="voters" if mechanism.by_voter else "choices").preference
+    truth = np.linalg.solve(basis.T @ basis, basis.T @ exact)
+    off = []
+    for noise in (fisher_plan._PRODUCTS_NOISE, 0.0):
+        monkeypatch.setattr(fisher_plan, "_PRODUCTS_NOISE", noise)
+        measured = mechanism.measure(ballots, settings, epsilon)
+        unknown = mechanism.release(measured, settings, epsilon, SilentNoise()).unknown
+        off.append(np.linalg.norm(unknown.mean - truth) / np.linalg.norm(truth))
+    assert off[0] < 0.05
+    assert off[1] > 2 * off[0]
+
+
+def test_noisy_squares_between_axes_are_shrunk_toward_none():
+    """Noise of the size that was expected, and no products: of squares of 36 draws, a spread of at most twice that."""
+    sample, k, deviation = AxisSample(np.random.default_rng(1).standard_normal((40_000, 9))), 9, 0.05
+    public = np.minimum(np.square(sample.along @ square_directions(k, True)) / SQUARE_REACH, 1.0).mean(axis=0)
+    told = public + deviation * public * np.random.default_rng(2).standard_normal(len(public))
+    found = _moments(sample, told, float((deviation * public.mean()) ** 2), True)
+    between = found.moments[np.triu_indices(k, 1)]
+    unshrunk = (told / public)[k:] - np.add(*((told / public)[side] for side in np.triu_indices(k, 1))) / 2
+    assert np.linalg.norm(between) < 0.5 * np.linalg.norm(unshrunk)
+    assert found.products < deviation
+
+
+def test_squares_without_noise_tell_the_products():
+    """Of corners of a cube, no square of which is clipped, some asked more often than others."""
+    corners = np.array(list(product([-1.0, 1.0], repeat=3)))
+    chances = np.array([3, 1, 2, 2, 2, 2, 1, 3]) / 16
+    told = chances @ np.square(corners @ square_directions(3, True)) / SQUARE_REACH
+    found = _moments(AxisSample(corners), told, 1e-12, True)
+    assert found.moments == pytest.approx(corners.T @ (chances[:, None] * corners), abs=1e-6)
+    assert (found.squares < 1e-3).all()
+    assert found.products < 1e-3
 
 
 def test_mechanisms_that_know_the_dilemmas_take_no_design():

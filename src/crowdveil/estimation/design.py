@@ -135,11 +135,6 @@ class AxisSample:
         return np.asarray((-1.0) ** np.arange(len(mixed))[:, None] * mixed, np.float64)
 
     @cached_property
-    def mean_squares(self) -> FloatArray:
-        """The mean square along each axis: 1 for a study's own dilemmas."""
-        return np.asarray(np.mean(self.along**2, axis=0), np.float64)
-
-    @cached_property
     def mixed(self) -> FloatArray:
         """The dilemmas along the mixed axes."""
         return np.asarray(self.along @ self.mixing, np.float64)
@@ -159,9 +154,10 @@ class AxisSample:
         """
         return self.instrumented(np.clip(self.mixed / clip, -1.0, 1.0), preference)
 
-    def stretched(self, ratios: FloatArray) -> AxisSample:
-        """Return dilemmas whose mean squares along the axes are multiplied by these ratios."""
-        return AxisSample(self.along * np.sqrt(ratios), self.left_out)
+    def shaped(self, moments: FloatArray) -> AxisSample:
+        """Return dilemmas with these mean products along the axes, where those of the sample are the identity."""
+        sizes, vectors = np.linalg.eigh(moments)
+        return AxisSample(self.along @ ((vectors * np.sqrt(sizes)) @ vectors.T), self.left_out)
 
     def head(self, dilemmas: int) -> AxisSample:
         """Return the first dilemmas of the sample."""

@@ -58,11 +58,9 @@ class ScoringStep:
     """Clip of the largest score that a dilemma allows, along each mixed axis, in units of a score."""
     clips: FloatArray
     """C: clip of a unit's score along each mixed axis, in units of a score."""
+    kept: FloatArray
+    """Share of a weak preference that the clip of a unit's score keeps, along each mixed axis."""
     sample: AxisSample
-    instruments: FloatArray
-    """Mean difference in score, in units of C, between the two choices in each of the sample's dilemmas (rows)."""
-    variances: FloatArray
-    """Variance of a record's score along each mixed axis, in units of C."""
 
     @classmethod
     def at(
@@ -78,20 +76,34 @@ class ScoringStep:
         ``scatter`` is the variance of a voter's mean score relative to a record's; None if records are the units. The
         shorter the ballots, the closer the two clips: for ballots of one record they coincide.
         """
-        margins = sample.along @ start
-        ours, theirs = both_slopes(margins)
-        larger = np.maximum(ours, theirs)
-        information = np.square(sample.mixed).T @ (ours * theirs) / len(margins)
+        ours, theirs = both_slopes(sample.along @ start)
+        information = np.square(sample.mixed).T @ (ours * theirs) / len(ours)
         unit = 1.0 if scatter is None else math.sqrt(min(scatter, 1.0))
         deviation = np.sqrt(information + _LEAST_INFORMATION)
         at = np.repeat([deviations, rest_deviations], [len(start) - sample.left_out, sample.left_out])
         instrument_clips = at * deviation / math.sqrt(unit)
-        clips = at * deviation * unit
-        largest = np.clip(sample.mixed * larger[:, None], -instrument_clips, instrument_clips)
-        kept = 1.0 if unit == 1.0 else 2 * ndtr(at) - 1
-        instruments = kept * largest * ((ours + theirs) / larger)[:, None] / clips
-        variances = np.square(largest / clips).T @ (ours * theirs / larger**2) / len(margins)
-        return cls(start, deviations, instrument_clips, clips, sample, instruments, np.asarray(variances, np.float64))
+        kept = np.ones(len(start)) if unit == 1.0 else 2 * ndtr(at) - 1
+        return cls(start, deviations, instrument_clips, at * deviation * unit, kept, sample)
+
+    @cached_property
+    def _largest(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The clipped largest score of each of the sample's dilemmas (rows), and both slopes over the larger one."""
+        ours, theirs = both_slopes(self.sample.along @ self.start)
+        larger = np.maximum(ours, theirs)
+        clips = self.instrument_clips
+        return np.clip(self.sample.mixed * larger[:, None], -clips, clips), ours / larger, theirs / larger
+
+    @cached_property
+    def instruments(self) -> FloatArray:
+        """Mean difference in score, in units of C, between the two choices in each of the sample's dilemmas (rows)."""
+        largest, ours, theirs = self._largest
+        return np.asarray(self.kept * largest * (ours + theirs)[:, None] / self.clips, np.float64)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Variance of a record's score along each mixed axis, in units of C."""
+        largest, ours, theirs = self._largest
+        return np.asarray(np.square(largest / self.clips).T @ (ours * theirs) / len(ours), np.float64)
 
     @cached_property
     def mixed_start(self) -> FloatArray:

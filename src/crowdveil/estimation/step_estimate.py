@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.ballot_means import BallotMeans
@@ -24,6 +25,9 @@ DESIGN_DEVIATION = 0.3
 DESIGN_BOUND = 0.5
 """Error bars allow for this many of these deviations. Larger deviations are measured by the mean squares, if N epsilon
 is large enough to pay for them, or specified by someone who knows which dilemmas were asked."""
+PRODUCT_DEVIATION = 0.2
+"""Supposed standard deviation of the mean product along two axes, if nothing was measured. In the public files of four
+studies it is 0.01, 0.03, 0.07 and 0.20: the last asks for trade-offs, where a side has seldom every advantage."""
 _BELIEVED = 0.5
 """Standard deviation that a belief assigns to an error, as a fraction of the bound on it."""
 _SHORTEST = 1e-9
@@ -95,6 +99,48 @@ def most_alike(directions: int) -> float:
 
 
 @dataclass(frozen=True)
+class DilemmaMoments:
+    """The mean products, along the axes of a design, of the dilemmas that a crowd was asked; 1 and 0 for a study's own.
+
+    A step's length depends on them: where a score is divided by too large a mean square, the step is too short.
+    """
+
+    moments: FloatArray
+    squares: FloatArray
+    """Standard deviation of what is not known of each mean square, relative to it."""
+    products: float
+    """Standard deviation of what is not known of each other mean product, relative to the roots of the squares."""
+
+    @classmethod
+    def of(cls, directions: int, *, known: bool) -> DilemmaMoments:
+        """Return those of a study's own dilemmas; if they are not known to be asked, with the doubts of a file."""
+        squares = np.full(directions, 0.0 if known else DESIGN_DEVIATION)
+        return cls(np.eye(directions), squares, 0.0 if known else PRODUCT_DEVIATION)
+
+    def deviations(self, moved: FloatArray) -> FloatArray:
+        """Return the standard deviation along each axis of a step that moves so far along each.
+
+        A step is the inverse of the information times a mean score. If the moments, and so the information, are off by
+        D, it is off by the inverse of the moments times D times the step. The more the dilemmas' features go together,
+        the larger is that inverse.
+        """
+        others = np.square(moved).sum() - np.square(moved)
+        missed = np.square(self.squares * np.diag(self.moments) * moved) + self.products**2 * others
+        return np.asarray(np.sqrt(np.square(np.linalg.inv(self.moments)) @ missed), np.float64)
+
+    def stretched(self, direction: FloatArray, ratio: float) -> DilemmaMoments:
+        """Return moments of which the mean square along a direction of length 1 is multiplied by this ratio."""
+        longer = np.eye(len(direction)) + (math.sqrt(ratio) - 1) * np.outer(direction, direction)
+        return replace(self, moments=longer @ self.moments @ longer)
+
+    def widened(self, left_out: int) -> DilemmaMoments:
+        """Return the moments along axes of which the last, for directions that factors leave out, are not measured."""
+        unmeasured = self.of(left_out, known=not self.squares.any())
+        squares = np.concatenate([self.squares, unmeasured.squares])
+        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, self.products)
+
+
+@dataclass(frozen=True)
 class StepEstimate:
     """A preference along the axes after some steps, with all that later steps need."""
 
@@ -115,8 +161,8 @@ class StepEstimate:
     """Bound on it along any one direction, if voters differ in that direction alone."""
     sample: AxisSample
     """Public dilemmas, corrected."""
-    design: FloatArray
-    """Remaining relative uncertainty of their mean squares."""
+    dilemmas: DilemmaMoments
+    """Mean products of the dilemmas that were asked, and what is not known of them."""
     inverse_length: float | None = None
     """Mean of one over the length of ballots; None if records are the units."""
 
@@ -132,15 +178,13 @@ class StepEstimate:
     def widened(self, design: Design) -> StepEstimate:
         """Return the estimate extended to every direction of a design."""
         left_out = design.rest.shape[1]
-        ratios = self.sample.mean_squares / design.sample.mean_squares
-        sample = design.whole.sample.stretched(np.concatenate([ratios, np.ones(left_out)]))
-        unbought = np.full(left_out, DESIGN_DEVIATION if self.design.any() else 0.0)
-        return replace(
-            self,
-            belief=widened(self.belief, left_out),
-            sample=sample,
-            design=np.concatenate([self.design, unbought]),
-        )
+        dilemmas = self.dilemmas.widened(left_out)
+        sample = design.whole.sample.shaped(dilemmas.moments)
+        return replace(self, belief=widened(self.belief, left_out), sample=sample, dilemmas=dilemmas)
+
+    def resumed(self, step: ScoringStep) -> ScoringStep:
+        """Return a step that began from another estimate, with its clips, over the dilemmas of this one."""
+        return replace(step, sample=self.sample.head(_LOOKED_AT))
 
     def step(self, noise: float, rest_noise: float) -> ScoringStep:
         """Plan the next step, whose noise will have these standard deviations, in units of the clip."""
@@ -173,12 +217,13 @@ class StepEstimate:
         fit = fit_scores(step.expected, score, errors, self.belief)
         moved = step.moved(fit, noise)
         turn, size = step.doubt(fit, moved)
+        other = self.dilemmas.deviations(moved)
         return replace(
             self,
-            belief=doubted(Belief(fit.mean, fit.covariance), _BELIEVED * size, _BELIEVED * turn, self.design * moved),
+            belief=doubted(Belief(fit.mean, fit.covariance), _BELIEVED * size, _BELIEVED * turn, other),
             center=fit.center,
             gain=fit.gain,
-            doubt=DESIGN_BOUND * self.design * moved,
+            doubt=DESIGN_BOUND * other,
             turn=turn,
             size=size,
             sampling=sampling,
@@ -213,17 +258,21 @@ class ClipEffect:
         near = 1 / (1 + clip**2)
         return cls(0.03 * near, 0.04 + 0.05 * near, 0.07 + 0.06 * near)
 
-    def believed(self, fitted: Belief, design: FloatArray) -> Belief:
-        """Return a belief widened by this bias and by the uncertainty of the mean squares along the axes."""
+    def believed(self, fitted: Belief, dilemmas: DilemmaMoments, *, last: bool) -> Belief:
+        """Return a belief widened by this bias and by what is not known of the dilemmas.
+
+        Of their products that counts if a further step follows. Without one, there is far more noise than that.
+        """
         turn = self.turn * float(np.linalg.norm(fitted.mean))
-        return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, design * fitted.mean)
+        other = dilemmas.squares * fitted.mean if last else dilemmas.deviations(fitted.mean)
+        return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, other)
 
 
 def estimate_from_voters(
     units: UnitCounts,
     clip: float,
     sample: AxisSample,
-    design: FloatArray,
+    dilemmas: DilemmaMoments,
     means: FloatArray,
     noise: float,
     inverse_length: tuple[float, float],
@@ -246,24 +295,31 @@ def estimate_from_voters(
     long = float(np.linalg.norm(fit.center))
     stretched = math.sqrt(float(np.trace(fit.stretch))) / max(long, _SHORTEST)
     return StepEstimate(
-        effect.believed(Belief(fit.mean, fit.covariance), design),
+        effect.believed(Belief(fit.mean, fit.covariance), dilemmas, last=last),
         fit.center,
         fit.gain,
-        DESIGN_BOUND * design * np.abs(fit.center),
+        DESIGN_BOUND * dilemmas.squares * np.abs(fit.center),
         effect.turn * long,
         effect.size + _STRETCHES * stretched,
         sampling,
         units.divided(variances),
         sample,
-        design,
+        dilemmas,
         inverse_length=fit.inverse_length,
     )
 
 
 def estimate_from_records(
-    units: UnitCounts, clip: float, sample: AxisSample, design: FloatArray, means: FloatArray, noise: float
+    units: UnitCounts,
+    clip: float,
+    sample: AxisSample,
+    dilemmas: DilemmaMoments,
+    means: FloatArray,
+    noise: float,
+    *,
+    last: bool,
 ) -> StepEstimate:
-    """Estimate from the clipped means of records with noise of this variance."""
+    """Estimate from the clipped means of records with noise of this variance. ``last``: no further step follows."""
     looked_at = sample.head(_LOOKED_AT)
     variances = np.square(np.clip(looked_at.mixed / clip, -1.0, 1.0)).mean(axis=0)
     sampling = units.sampling(variances, 1.0, most_alike(len(means)))
@@ -277,14 +333,14 @@ def estimate_from_records(
 
     fit = fit_scores(expected, means, np.diag(noise + likely), Belief.before(len(means)))
     return StepEstimate(
-        effect.believed(Belief(fit.mean, fit.covariance), design),
+        effect.believed(Belief(fit.mean, fit.covariance), dilemmas, last=last),
         fit.center,
         fit.gain,
-        DESIGN_BOUND * design * np.abs(fit.center),
+        DESIGN_BOUND * dilemmas.squares * np.abs(fit.center),
         effect.turn * float(np.linalg.norm(fit.center)),
         effect.size,
         sampling,
         units.divided(variances),
         sample,
-        design,
+        dilemmas,
     )

@@ -17,6 +17,7 @@ from crowdveil.privacy.mechanisms.fisher_sums import (
     SENSITIVITY,
     SQUARE_REACH,
     first_sums,
+    square_directions,
     square_sums,
     step_sums,
 )
@@ -47,7 +48,7 @@ def all_sums(by_voter, crowd, start=NOWHERE):
     """All that any step looks at: all coordinates of a first step, and of a later one."""
     first = first_sums(AXES, 0.5, by_voter, by_voter, crowd)
     second = step_sums(AXES, step(by_voter, start), by_voter, True, crowd)
-    return np.concatenate([first, square_sums(AXES, by_voter, crowd), second])
+    return np.concatenate([first, square_sums(square_directions(3, True), by_voter, crowd), second])
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -107,10 +108,10 @@ def test_the_sensitivity_is_reached_by_a_voter(length):
     left, right = (all_sums(True, ballots([CORNERS[sign]] * length)) for sign in (1, -1))
     apart = np.abs(left - right)
     assert apart[0] == SENSITIVITY  # her mean, in the first step
-    assert apart[7] == SENSITIVITY  # her mean score, in a later one
+    assert apart[10] == SENSITIVITY  # her mean score, in a later one
     zero, far = (all_sums(True, ballots([record] * length)) for record in (CORNERS[0], [FAR, FAR, FAR]))
-    assert (np.abs(zero - far)[4:7] == SENSITIVITY).all()  # mean squares: none, or beyond reach
-    assert np.abs(zero - left)[10] == SENSITIVITY  # the mean of the squares of her scores
+    assert (np.abs(zero - far)[4:10] == SENSITIVITY).all()  # mean squares: none, or beyond reach
+    assert np.abs(zero - left)[13] == SENSITIVITY  # the mean of the squares of her scores
     # One over the length of her ballot is between 0 and 1: the further apart, the longer the other ballot.
     lengths = [all_sums(True, ballots([CORNERS[0]] * n))[3] for n in (1, 4 * length)]
     assert lengths == [SCORE_STEPS, int((Fraction(2, 4 * length) - 1) * SCORE_STEPS)]
@@ -188,3 +189,12 @@ def test_batches_in_any_order_give_the_same_bits(by_voter):
     shuffled = whole.take(np.random.default_rng(4).permutation(40))
     parts = [shuffled[s] for s in (slice(33, 40), slice(0, 7), slice(7, 33))]
     assert np.array_equal(sum(map(sums, parts)), sums(whole))
+
+
+@given(st.lists(st.integers(-9, 9), min_size=4, max_size=4).map(np.array))
+def test_the_square_between_two_axes_is_half_the_sum_of_their_squares_plus_their_product(x):
+    along = x @ square_directions(4, True)
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    assert along[:4].tolist() == x.tolist()
+    assert np.square(along[4:]) == pytest.approx([(x[i] ** 2 + x[j] ** 2) / 2 + x[i] * x[j] for i, j in pairs])
+    assert np.square(square_directions(4, True)).sum(axis=0) == pytest.approx(np.ones(10))

@@ -20,6 +20,7 @@ from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.scoring_step import clip_in_deviations
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon
+from crowdveil.privacy.mechanisms.fisher_sums import SQUARE_REACH
 from crowdveil.privacy.mechanisms.integer_scores import cube_variance
 from crowdveil.study.study import Study
 
@@ -41,6 +42,10 @@ _SQUARES = 100
 """Loudness from which the mean squares along the axes are worth a share of the first step's epsilon."""
 _SQUARES_SHARE = 0.4
 """Share of the first step's epsilon for the mean squares."""
+_PRODUCTS_NOISE = 0.3
+"""Noise of mean squares, relative to them and times the root of their number of axes, at which the mean products of two
+axes are measured, too: the length of what noise in all products adds to a step, relative to the step. They take the
+same epsilon as the squares alone, whose noise they raise."""
 _REST = 50
 """Units times epsilon, per direction that varies, from which a second step also measures those that factors leave out.
 
@@ -68,6 +73,8 @@ class FisherPlan:
     """Spent on the means along the axes."""
     squares: Epsilon | None
     """Spent on the mean squares along the axes, which correct the public design."""
+    products: bool
+    """Whether mean squares are measured between any two axes, too, which show how contrasts go together."""
     second: Epsilon | None
     """Spent on the scores of a second step, along the axes of factors."""
     rest: Epsilon | None
@@ -78,6 +85,9 @@ class FisherPlan:
     """Whether the first step also measures one over a ballot's length, which determines the scatter of voters."""
     spread: bool
     """Whether the second step also measures the scatter of scores, to estimate the sampling error."""
+    ahead: bool
+    """Whether the second step also measures the mean square of dilemmas in the direction of the first estimate, which
+    tells how long the step has to be."""
     first_noise: float
     """Standard deviation of the noise on the means, in units of their clip."""
 
@@ -132,6 +142,12 @@ class FisherPlan:
         first, second = _split(epsilon, 1 - _FIRST_SHARE) if again else (epsilon, None)
         bought = loudness >= _SQUARES and not design_known
         first, squares = _split(first, _SQUARES_SHARE) if bought else (first, None)
+        pairs = directions * (directions + 1) // 2
+        products = (
+            squares is not None
+            and directions > 1
+            and square_noise(units, squares, pairs) * math.sqrt(directions) <= _PRODUCTS_NOISE
+        )
         rest = None
         if second is not None and widened:
             second, rest = _split(second, _REST_SHARE)
@@ -139,13 +155,20 @@ class FisherPlan:
         return cls(
             first,
             squares,
+            products,
             second,
             rest,
             by_voter=by_voter,
             lengths=lengths,
             first_noise=math.sqrt(cube_variance(2 / (units * first.value), 1.0, directions + lengths)),
             spread=second is not None and _worth_the_spread(directions, units, second.value),
+            ahead=second is not None and not design_known,
         )
+
+
+def square_noise(units: int, epsilon: Epsilon, measured: int) -> float:
+    """Return the standard deviation of the noise on each of so many mean squares, relative to a mean square of 1."""
+    return SQUARE_REACH / 2 * math.sqrt(cube_variance(2 / (units * epsilon.value), 1.0, measured))
 
 
 def _split(epsilon: Epsilon, share: float) -> tuple[Epsilon, Epsilon | None]:

@@ -23,7 +23,9 @@ from crowdveil.estimation.scoring_step import STEP_DOUBT, ScoringStep, clip_doub
 from crowdveil.estimation.step_estimate import (
     DESIGN_BOUND,
     DESIGN_DEVIATION,
+    PRODUCT_DEVIATION,
     ClipEffect,
+    DilemmaMoments,
     StepEstimate,
     UnitCounts,
     estimate_from_records,
@@ -38,6 +40,7 @@ from crowdveil.privacy.mechanisms.fisher_sums import (
     SENSITIVITY,
     SQUARE_REACH,
     first_sums,
+    square_directions,
     square_sums,
     step_sums,
 )
@@ -59,6 +62,10 @@ from crowdveil.privacy.noise.source import Noise
 
 _UNTOLD = 0.5
 """Mean of 1 / n if the lengths of ballots are not measured: between ballots of one record and of many."""
+_LEAST_SQUARE, _MOST_SQUARE = 0.1, 5.0
+"""Bounds on the mean square of dilemmas in any direction, relative to the public design's."""
+_AS_PAIRS = 3
+"""Weight of the expected deviation of products, as a number of pairs of axes."""
 _EXPECTED_ON = 10_000
 """Dilemmas of the public sample on which the expected noise is computed."""
 
@@ -99,23 +106,30 @@ class _FisherScoring:
         units = UnitCounts(self.by_voter, measurement.voters, records, measurement.squared_lengths)
         plan = self._plan(design, units.count, settings, loss)
         k = design.directions
-        seen = _noisy_mean(measurement.total[: k + plan.lengths], units, plan.first, noise)
-        squares = None
+        first = _noisy_mean(measurement.total[: k + plan.lengths], units, plan.first, noise)
+        dilemmas = DilemmaMoments.of(k, known=self._knows(settings))
         if plan.squares is not None:
             told = _noisy_mean(measurement.total[k + plan.lengths :], units, plan.squares, noise)
-            squares = _ratios(design.sample, (told + 1) / 2, cube_variance(_scale(units, plan.squares), 1.0, k) / 4)
-        current = self._first_estimate(seen, squares, units, design, settings, plan)
+            variance = cube_variance(_scale(units, plan.squares), 1.0, len(told)) / 4
+            dilemmas = _moments(design.sample, (told + 1) / 2, variance, plan.products)
+        estimated = partial(self._first_estimate, first, units, design, settings, plan)
+        current = estimated(dilemmas)
         if plan.rest is not None:
-            current = current.widened(design)
             design = design.whole
         if plan.second is not None:
             variances = _second_variances(plan, units.count, k, design.left_out)
             step = current.step(math.sqrt(variances[0]), math.sqrt(variances[-1]))
-            total = measured(source, partial(step_sums, design.mixed_basis, step, self.by_voter, plan.spread)).total
+            ahead = _unit(current.belief.mean, k)
+            total = measured(source, partial(_second_look, design, plan, step, ahead)).total
             near = np.concatenate([total[:k], total[design.directions :]])
             rest = total[k : design.directions]
             seen = _noisy_mean(near, units, plan.second, noise)
             spread = _scatter(float(seen[k]), units, math.sqrt(variances[0])) if plan.spread else None
+            if plan.ahead:
+                ratios, _ = _ratios(current.sample.along @ ahead[:, None], (seen[-1:] + 1) / 2, variances[0] / 4)
+                # What the first step saw is read again, with the dilemmas as they now turn out to be.
+                current = estimated(dilemmas.stretched(ahead[:k], float(ratios[0])))
+                step = current.resumed(step)
             if plan.rest is not None:
                 seen = np.concatenate([seen[:k], _noisy_mean(rest, units, plan.rest, noise)])
             current = current.after(step, units, seen[: design.directions], variances, spread)
@@ -244,22 +258,34 @@ class _FisherScoring:
     def _first_estimate(
         self,
         seen: FloatArray,
-        squares: tuple[FloatArray, FloatArray] | None,
         units: UnitCounts,
         design: Design,
         settings: MechanismSettings,
         plan: FisherPlan,
+        dilemmas: DilemmaMoments,
     ) -> StepEstimate:
-        """Fit a preference and the scatter of units to the first step's noisy means."""
-        k, sample = design.directions, design.sample
+        """Fit a preference and the scatter of units to the first step's noisy means, over such dilemmas.
+
+        If a second step looks along the directions that factors leave out, the estimate is extended to these.
+        """
+        estimate = self._factors_estimate(seen, units, design, settings, plan, dilemmas)
+        return estimate if plan.rest is None else estimate.widened(design)
+
+    def _factors_estimate(
+        self,
+        seen: FloatArray,
+        units: UnitCounts,
+        design: Design,
+        settings: MechanismSettings,
+        plan: FisherPlan,
+        dilemmas: DilemmaMoments,
+    ) -> StepEstimate:
+        k, sample = design.directions, design.sample.shaped(dilemmas.moments)
         variance = cube_variance(_scale(units, plan.first), 1.0, len(seen))
-        doubt = np.full(k, 0.0 if self._knows(settings) else DESIGN_DEVIATION)
-        if squares is not None:
-            sample = sample.stretched(squares[0])
-            doubt = squares[1]
         clip = plan.first_clip(settings.study)
+        last = plan.second is None
         if not self.by_voter:
-            return estimate_from_records(units, clip, sample, doubt, seen[:k], variance)
+            return estimate_from_records(units, clip, sample, dilemmas, seen[:k], variance, last=last)
         told = (_UNTOLD, math.inf)
         if plan.lengths:
             told = float((seen[k] + 1) / 2), variance / 4 + 1 / (4 * units.voters)
@@ -267,12 +293,12 @@ class _FisherScoring:
             units,
             clip,
             sample,
-            doubt,
+            dilemmas,
             seen[:k],
             variance,
             told,
             settings.study.drawing.dilemmas,
-            last=plan.second is None,
+            last=last,
         )
 
 
@@ -281,7 +307,23 @@ def _first_look(design: Design, plan: FisherPlan, clip: float, ballots: Ballots)
     means = first_sums(design.mixed_basis, clip, plan.by_voter, plan.lengths, ballots)
     if plan.squares is None:
         return means
-    return np.concatenate([means, square_sums(design.basis, plan.by_voter, ballots)])
+    measured_along = design.basis @ square_directions(design.directions, plan.products)
+    return np.concatenate([means, square_sums(measured_along, plan.by_voter, ballots)])
+
+
+def _second_look(design: Design, plan: FisherPlan, step: ScoringStep, ahead: FloatArray, ballots: Ballots) -> IntArray:
+    """Sum the scores of the second step, their scatter if planned, and the squares in a direction if planned."""
+    scores = step_sums(design.mixed_basis, step, plan.by_voter, plan.spread, ballots)
+    if not plan.ahead:
+        return scores
+    return np.concatenate([scores, square_sums(design.basis @ ahead[:, None], plan.by_voter, ballots)])
+
+
+def _unit(preference: FloatArray, factors: int) -> FloatArray:
+    """Return the direction of a preference along the axes of factors."""
+    along = np.where(np.arange(len(preference)) < factors, preference, 0.0)
+    length = float(np.linalg.norm(along))
+    return along / length if length > 0 else np.eye(len(preference))[0]
 
 
 def _scatter(told: float, units: UnitCounts, deviation: float) -> float:
@@ -297,12 +339,43 @@ def _scatter(told: float, units: UnitCounts, deviation: float) -> float:
     return squares * units.squared_lengths / units.records**2 * units.voters / max(units.voters - 1, 1)
 
 
-def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ratio of the squares along each axis to the public design's, and its remaining uncertainty."""
-    public = np.minimum(sample.along**2 / SQUARE_REACH, 1.0).mean(axis=0)
-    weight = DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + variance / public**2)
-    ratios = np.clip(1 + weight * (told / public - 1), 0.1, 5.0)
-    return np.asarray(ratios, np.float64), np.asarray(DESIGN_DEVIATION * np.sqrt(1 - weight) / ratios, np.float64)
+def _moments(sample: AxisSample, told: FloatArray, variance: float, products: bool) -> DilemmaMoments:
+    """Return the moments of dilemmas from noisy mean squares, along the axes or also between any two of them.
+
+    Squares are shrunk toward those of the public design, as they may be expected to differ from it. Products are shrunk
+    toward zero by how much they turn out to differ from it, beyond the noise, and to some extent by what to expect.
+    """
+    k = sample.along.shape[1]
+    squares, unsure = _ratios(sample.along, told[:k], variance)
+    moments, left = np.diag(squares), PRODUCT_DEVIATION
+    if products:
+        pairs = np.triu_indices(k, 1)
+        found, errors = _found(sample.along @ square_directions(k, True), told, variance)
+        either = np.add(*(found[side] for side in pairs)) / 2
+        error = errors[k:] + np.add(*(errors[side] for side in pairs)) / 4
+        seen = max(float(np.square(found[k:] - either).sum() - error.sum()), 0.0)
+        spread = (seen + _AS_PAIRS * PRODUCT_DEVIATION**2) / (len(error) + _AS_PAIRS)
+        kept = spread / (spread + error)
+        moments[pairs] = kept * (found[k:] - either)
+        moments = moments + np.triu(moments, 1).T
+        left = math.sqrt(float(np.mean(kept * error)))
+    sizes, vectors = np.linalg.eigh(moments)
+    moments = (vectors * np.maximum(sizes, _LEAST_SQUARE)) @ vectors.T
+    return DilemmaMoments(moments, unsure, left)
+
+
+def _ratios(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios of mean squares to those of public dilemmas along some directions, and what is not known."""
+    found, errors = _found(along, told, variance)
+    weights = DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + errors)
+    ratios = np.clip(1 + weights * (found - 1), _LEAST_SQUARE, _MOST_SQUARE)
+    return np.asarray(ratios, np.float64), np.asarray(DESIGN_DEVIATION * np.sqrt(1 - weights) / ratios, np.float64)
+
+
+def _found(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
+    """Return noisy mean squares of this variance relative to those of public dilemmas, and their relative variance."""
+    public = np.minimum(np.square(along) / SQUARE_REACH, 1.0).mean(axis=0)
+    return told / public, variance / public**2
 
 
 def _scale(units: UnitCounts, epsilon: Epsilon) -> float:
@@ -319,7 +392,7 @@ def _noisy_mean(total: IntArray, units: UnitCounts, epsilon: Epsilon, noise: Noi
 def _second_variances(plan: FisherPlan, units: int, axes: int, left_out: int) -> FloatArray:
     """Return the variance of the noise on each mean score of the second step: of factors, then of the rest."""
     assert plan.second is not None
-    variances = [cube_variance(2 / (units * plan.second.value), 1.0, axes + plan.spread)] * axes
+    variances = [cube_variance(2 / (units * plan.second.value), 1.0, axes + plan.spread + plan.ahead)] * axes
     if plan.rest is not None:
         variances += [cube_variance(2 / (units * plan.rest.value), 1.0, left_out)] * left_out
     return np.array(variances)
@@ -327,7 +400,7 @@ def _second_variances(plan: FisherPlan, units: int, axes: int, left_out: int) ->
 
 def _carried(plan: FisherPlan, units: int, gain: FloatArray, axes: int) -> CubeSum:
     """Return the noise distribution of the parameter, given its gain: from the factors and, if measured, the rest."""
-    epsilon, more = (plan.first, plan.lengths) if plan.second is None else (plan.second, plan.spread)
+    epsilon, more = (plan.first, plan.lengths) if plan.second is None else (plan.second, plan.spread + plan.ahead)
     near = np.hstack([gain[:, :axes], np.zeros((len(gain), int(more)))])
     parts = [CubeNoise.of(2 / (units * epsilon.value), near)]
     if plan.rest is not None:

@@ -38,8 +38,19 @@ def first_sums(mixed: FloatArray, clip: float, by_voter: bool, lengths: bool, ba
     return total[: k + lengths]
 
 
+def square_directions(axes: int, products: bool) -> FloatArray:
+    """Return the directions (columns) along which squares are measured: the axes and, for products, their bisectors.
+
+    The square along the bisector of two axes is half the sum of the squares along them, plus their product.
+    """
+    if not products:
+        return np.eye(axes)
+    first, second = np.triu_indices(axes, 1)
+    return np.asarray(np.hstack([np.eye(axes), (np.eye(axes)[:, first] + np.eye(axes)[:, second]) / np.sqrt(2)]))
+
+
 def square_sums(basis: FloatArray, by_voter: bool, ballots: Ballots) -> IntArray:
-    """Sum the squares along each axis: of a voter the mean over her records, of a record its own."""
+    """Sum the squares along each direction: of a voter the mean over her records, of a record its own."""
     total = np.zeros(basis.shape[1], np.int64)
     _add_squares(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), by_voter, total)
     return total
