@@ -92,6 +92,7 @@ DAMAGES = {
     "ragged rest": lambda u: u.update(rest=[[0.1, 0.2], [0.3]]),
     "rest of another study": lambda u: u.update(rest=[[0.1], [0.2], [0.3]]),
     "words": lambda u: u.update(doubt=["much"]),
+    "too long a number": lambda u: u.update(doubt=[10**400]),
     "freedom in words": lambda u: u.update(freedom="many"),
     "nothing": lambda u: u.clear(),
     "doubt below zero": lambda u: u.update(doubt=[-0.05]),

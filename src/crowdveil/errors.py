@@ -133,8 +133,17 @@ def check_whole(given: object, what: str, least: int, most: int | None = None) -
 
 
 def is_number(given: object) -> TypeGuard[float]:
-    """Whether something is a number, of Python or of NumPy. A check of its range comes after, and refuses NaN."""
-    return isinstance(given, int | float | Real) and not isinstance(given, bool)
+    """Whether something is a number, of Python or of NumPy, that a double can hold: JSON has whole ones that it cannot.
+
+    A check of its range comes after, and refuses NaN.
+    """
+    if not isinstance(given, int | float | Real) or isinstance(given, bool):
+        return False
+    try:
+        float(given)
+    except OverflowError:
+        return False
+    return True
 
 
 def check_certainty(given: object) -> None:
@@ -166,7 +175,13 @@ def check_fields(record: Any) -> None:
 
 
 _annotations = cache(get_type_hints)
-_WORDS = {str: "a text", float: "a number", int: "a whole number", bool: "True or False", type(None): "None"}
+_WORDS = {
+    str: "a text",
+    float: "a number of at most 308 digits",
+    int: "a whole number",
+    bool: "True or False",
+    type(None): "None",
+}
 
 
 def _fits(given: object, kind: Any) -> bool:

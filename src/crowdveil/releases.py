@@ -109,7 +109,7 @@ def publication_from_dict(
     checked_content(data, file_format)
     try:
         published = build(data, study_of(data))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CrowdveilError(f"it is not a complete {what}: {type(error).__name__} {error}") from None
     if not published.exact and not allow_experiment:
         raise CrowdveilError(

@@ -230,7 +230,8 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
     [
         ({"left": [[1, 0]]}, r"left must have 2 rows .* and 2 columns \(a, b\), got shape \(1, 2\)"),
         ({"right": [[1], [2]]}, r"right must have 2 rows"),
-        ({"right": [["x", 1], [0, 1]]}, "right must hold numbers only"),
+        ({"right": [["x", 1], [0, 1]]}, "right must hold numbers of at most 308 digits only"),
+        ({"right": [[10**400, 1], [0, 1]]}, "right must hold numbers of at most 308 digits only"),
         ({"left": [[0, 0], [0, 6]]}, "left, row 2: feature b must be a number from 0 to 5, got 6"),
         ({"left": [[0, float("nan")], [0, 0]]}, "left, row 1: feature b must be a number from 0 to 5, got nan"),
         ({"voters": ["ann", None]}, "voters, row 2: None is nobody"),

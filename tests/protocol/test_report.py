@@ -116,6 +116,7 @@ BAD = {
     "a long dilemma": ("randomised-response", lambda body: {**body, "dilemmas": [[1, 1, 1, 1]] * 5}, Reason.WRONG_SIZE),
     "words": ("randomised-response", lambda body: {**body, "dilemmas": [["1", 1, 1]] * 5}, Reason.MALFORMED),
     "no number": ("randomised-response", lambda body: {**body, "dilemmas": [[np.nan, 1, 1]] * 5}, Reason.MALFORMED),
+    "no double": ("randomised-response", lambda body: {**body, "dilemmas": [[10**400, 1, 1]] * 5}, Reason.MALFORMED),
     "another side": ("randomised-response", lambda body: {**body, "dilemmas": [[0, -1, 1]] * 5}, Reason.MALFORMED),
     "no such dilemma": (
         "randomised-response",

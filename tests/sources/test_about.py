@@ -94,6 +94,7 @@ def test_everybody_is_counted(folder: Path) -> None:
         ("levels = [true]", "the level 'True' must be given as a text"),
         ("ranges = [0, 1]", "ranges must look like"),
         ("ranges = { a = 3 }", "the range 'a' must be two numbers"),
+        (f"ranges = {{ a = [0, 1{'0' * 400}] }}", "the range 'a' must be two numbers"),
         ("ranges = { a = [1, 1] }", "the smaller first, got"),
         ("ranges = { a = [0, nan] }", "the smaller first, got"),
         ("ranges = { a = [0, 2], b = [1, 3] }", "ranges overlap between 1 and 2"),

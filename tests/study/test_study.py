@@ -138,9 +138,11 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
         (lambda d: d["features"][0].pop("low"), "'low' is missing"),
         (lambda d: d["features"][0].update(low="0"), "'low' must be a number"),
         (lambda d: d["features"][0].update(low=True), "'low' must be a number"),
+        (lambda d: d["features"][0].update(low=10**400), "'low' must be a number of at most 308 digits, got 10+$"),
         (lambda d: d["features"][0].update(low=5), "low < high"),
         (lambda d: d["features"][0].update(low=math.nan), "low < high"),
         (lambda d: d["features"][0].update(high=math.inf), "finite bounds"),
+        (lambda d: d["features"][0].update(levels=[0, 10**400]), "'levels' must be a number of at most 308 digits"),
         (lambda d: d["features"][0].update(unit=0), "unit must be a positive number"),
         (lambda d: d["features"][0].update(unit=math.nan), "unit must be a positive number"),
         (lambda d: d["features"][0].update(levels=[9]), "level 9.0 is outside"),
@@ -167,6 +169,11 @@ def test_a_definition_that_does_not_fit_is_refused_by_name(
         Study.from_dict(changed(change))
 
 
+def test_a_bound_that_no_double_holds_is_refused() -> None:
+    with pytest.raises(CrowdveilError, match=r"high is 10+: give a number of at most 308 digits"):
+        replace(TOY.features[0], high=10**400)
+
+
 def test_an_alternative_is_put_in_order_and_unmentioned_features_are_0() -> None:
     assert TOY.alternative({"age": 30}, "A") == Alternative("A", (0.0, 30.0))
     assert TOY.alternative({"age": np.float32(30), "people": np.int8(2)}, "A") == Alternative("A", (2.0, 30.0))
@@ -181,6 +188,8 @@ def test_an_alternative_is_put_in_order_and_unmentioned_features_are_0() -> None
         ({"people": "1", "age": 30}, "got '1'"),
         ({"people": True, "age": 30}, "got True"),
         ({"people": None, "age": 30}, "people must be a number from 0 to 5, got None"),
+        ({"people": 10**400, "age": 30}, r"people must be a number from 0 to 5, got 10+\.\.\.0+$"),
+        ({"people": -(10**400), "age": 30}, r"people must be a number from 0 to 5, got -10+\.\.\.0+$"),
         ({"poeple": 1, "age": 30}, "has no feature 'poeple'; did you mean people"),
         ({"zzz": 1, "age": 30}, "it has: people, age"),
     ],

@@ -139,9 +139,9 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
     """Check one side's values against the study's public bounds: one row per record, one column per feature."""
     try:
         values = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CrowdveilError(
-            f"{side} must hold numbers only: a row for each record, a column for each feature"
+            f"{side} must hold numbers of at most 308 digits only: a row for each record, a column for each feature"
         ) from None
     if values.shape != (records, study.dimension):
         raise CrowdveilError(

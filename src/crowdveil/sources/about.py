@@ -18,7 +18,7 @@ import polars as pl
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, UNKNOWN, Categories
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, is_number
 from crowdveil.sources.import_report import any_blank
 from crowdveil.sources.table_file import TableFile
 from crowdveil.study.plain_data import check_keys, text
@@ -234,7 +234,7 @@ def read_levels(given: Any, where: str) -> dict[str, tuple[str, ...]]:
 
 def _range(ends: Any, label: str, where: str) -> tuple[float, float]:
     match ends:
-        case [int() | float() as low, int() | float() as high]:
+        case [low, high] if is_number(low) and is_number(high):
             return float(low), float(high)
         case _:
             raise CrowdveilError(f"{where}: the range {label!r} must be two numbers, such as [0, 40], got {ends!r}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, is_number, shown
 
 
 def canonical_json(data: Any) -> str:
@@ -101,8 +101,8 @@ def number(data: Mapping[str, Any], key: str, where: str, default: float | None 
     value = data.get(key, default)
     if value is None:
         raise CrowdveilError(f"{where}: {key!r} is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CrowdveilError(f"{where}: {key!r} must be a number, got {value!r}")
+    if not is_number(value):
+        raise CrowdveilError(f"{where}: {key!r} must be a number of at most 308 digits, got {shown(value)}")
     return float(value)
 
 

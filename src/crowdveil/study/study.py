@@ -12,14 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.errors import CrowdveilError, check_fields, check_type, shown
+from crowdveil.errors import CrowdveilError, check_fields, check_type, is_number, shown
 from crowdveil.study.features import (
     Category,
     Factor,
@@ -497,7 +496,7 @@ def _is_text(given: str) -> bool:
 
 def _value(feature: Feature, given: Any, name: str) -> float:
     """Check the value that was given for a feature of an alternative; NumPy numbers are accepted."""
-    if isinstance(given, bool) or not isinstance(given, Real) or not feature.low <= float(given) <= feature.high:
+    if not is_number(given) or not feature.low <= float(given) <= feature.high:
         raise CrowdveilError(
             f"alternative {name!r}: feature {feature.name} must be a number from "
             f"{feature.low:g} to {feature.high:g}, got {shortened(given)}"

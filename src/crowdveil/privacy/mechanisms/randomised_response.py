@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.errors import Reason, Refusal
+from crowdveil.errors import Reason, Refusal, is_number
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.dilemmas import oriented
 from crowdveil.estimation.disagreement import DISAGREEMENT
@@ -121,7 +121,7 @@ def _check_dilemma(dilemma: Any, study: Study) -> None:
     if not isinstance(dilemma, list) or len(dilemma) != study.dimension:
         raise Refusal(Reason.WRONG_SIZE, f"a dilemma of this study has {study.dimension} numbers")
     for value, reach in zip(dilemma, study.reach.tolist(), strict=True):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not is_number(value) or not math.isfinite(value):
             raise Refusal(Reason.MALFORMED, "a dilemma is a list of numbers")
         if abs(value) > reach:
             raise Refusal(Reason.OUT_OF_RANGE, f"the study has no such dilemma: {value:g} is beyond {reach:g}")
