@@ -13,10 +13,14 @@ from tests.service.public.conftest import ODD_TITLE
 
 from crowdveil.decision import decide
 from crowdveil.pages.feature_estimates import one_line
+from crowdveil.privacy.side_answers import Indifference
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.releases import compare
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
+from crowdveil.sources.simulated import simulated_batches
+from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import words as study_words
 
 
@@ -39,6 +43,36 @@ def test_a_leaning_is_told_by_the_share_that_a_decision_between_its_poles_states
         decision = decide(release, release.study.dilemma({"more": more, "less": less}))
         share = decision.probability if decision.ranking[0].name == "more" else 1 - decision.probability
         assert by_title[factor.title].at == pytest.approx(share, abs=1e-9), (factor.name, names)
+
+
+@pytest.mark.parametrize(("voters", "epsilon", "clear"), [(300, 20, 5), (20, 1, 0)])
+def test_where_people_may_toss_a_coin_shares_are_those_that_decisions_state(voters, epsilon, clear):
+    """On the rail, half of the coins go to each side. Nobody is said to choose a side who would toss a coin."""
+    study = replace(load_study("kidney"), indifference="Toss a coin")
+    (crowd,) = simulated_batches(study, voters, np.random.default_rng(1))
+    made = release_for_experiments(crowd, "rlcp", epsilon=epsilon, seed=2)
+    release = replace(made, indifference=Indifference(1.0, 0.02, 0.96, 1.04, 0.62, 0.01))
+    result = read_result(release, words_of("en"))
+    by_title = {leaning.title: leaning for leaning in result.leanings}
+    for factor, step in zip(release.study.factors, release.study.pole_steps, strict=True):
+        more = {f.name: max(s, 0) * f.unit + max(f.low, 0) for f, s in zip(release.study.features, step, strict=True)}
+        less = {f.name: max(-s, 0) * f.unit + max(f.low, 0) for f, s in zip(release.study.features, step, strict=True)}
+        shares = decide(release, {"more": more, "less": less}).probabilities
+        leaning = by_title[factor.title]
+        assert leaning.at == pytest.approx(shares["more"] + shares["toss a coin"] / 2), factor.name
+        assert leaning.low <= leaning.at <= leaning.high
+        poles = [("more", leaning.more), ("less", leaning.less)]
+        (first, pole), (second, other) = poles if shares["more"] >= shares["less"] else poles[::-1]
+        if leaning.clear:
+            one, two, coin = (round(100 * shares[name]) for name in (first, second, "toss a coin"))
+            assert leaning.sentence == f"{one} of 100 choose “{pole}”, {two} “{other}”, and {coin} would toss a coin"
+        else:
+            low, high = map(int, re.search(r"between (\d+) and (\d+) of 100", leaning.sentence).groups())
+            assert low <= 100 * shares[first] <= high
+            assert leaning.sentence.endswith(f"choose “{pole}”")
+    assert sum(leaning.clear for leaning in result.leanings) == clear
+    assert result.coins
+    assert not read_result(replace(release, indifference=None), words_of("en")).coins
 
 
 def test_the_clearest_leaning_comes_first_and_an_open_one_is_called_open(site):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.decision import stated_margins
+from crowdveil.arrays import FloatArray
+from crowdveil.decision import stated_margins, three_shares
 from crowdveil.effect_release import Effect, Effects
 from crowdveil.pages.feature_estimates import PreferenceSign, decimals, feature_estimates, one_line, signed
 from crowdveil.pages.plain_words import attacker_odds
@@ -33,7 +34,10 @@ _TRUSTED = {Place.DISTRIBUTED: "trust_devices", Place.CENTRAL: "trust_host"}
 
 @dataclass(frozen=True)
 class FactorLeaning:
-    """A factor in which outcomes differ, and which way the crowd leans in it. Places run from 0 (less) to 1 (more)."""
+    """A factor in which outcomes differ, and which way the crowd leans in it. Places run from 0 (less) to 1 (more).
+
+    Where people may toss a coin, whoever would toss one counts half for each side.
+    """
 
     title: str
     less: str
@@ -72,6 +76,8 @@ class Result:
     question: str
     shares: bool
     """Whether places are shares of people. (They are not for a society as the paper defines it.)"""
+    coins: bool
+    """Whether people may toss a coin."""
     leanings: tuple[FactorLeaning, ...]
     """The factors with their leanings, the clearest first."""
     features: tuple[FeatureRow, ...]
@@ -94,6 +100,7 @@ def read_result(release: Release, words: PageWords, added: Sequence[Translation]
         title=one_line(said["title"]),
         question=one_line(said["question"]),
         shares=release.unknown is not None,
+        coins=_has_coins(release),
         leanings=tuple(leanings),
         features=_features(release, words, said),
         alike=_alike(release, words),
@@ -114,6 +121,9 @@ def _leanings(release: Release, words: PageWords, said: dict[str, dict[str, dict
     found = []
     for k, factor in enumerate(study.factors):
         title, less, more = spoken_factor(factor.name, words, said)
+        if _has_coins(release) and release.known[k]:
+            found.append(_of_three(release, words, (title, less, more), study.pole_steps[k], ends[k]))
+            continue
         at = float(places[k])
         low = float(min(bands[k, 0], places[k]))
         high = float(max(bands[k, 1], places[k]))
@@ -122,6 +132,33 @@ def _leanings(release: Release, words: PageWords, said: dict[str, dict[str, dict
         sentence, band = _sentence(release, words, (less, more), (at, low, high), values, known)
         found.append(FactorLeaning(title, less, more, known, at, low, high, sentence, band))
     return found
+
+
+def _has_coins(release: Release) -> bool:
+    return release.indifference is not None and release.unknown is not None
+
+
+def _of_three(
+    release: Release, words: PageWords, spoken: tuple[str, str, str], step: FloatArray, ends: FloatArray
+) -> FactorLeaning:
+    """Return the leaning in a factor where people may toss a coin: the shares are those that decisions state."""
+    assert release.indifference is not None
+    title, less, more = spoken
+    stated = three_shares(release, step)
+    bounds = [stated, *(release.indifference.shares(float(end), 0.0) for end in ends)]
+    places = [(1 + one - other) / 2 for one, other, _ in bounds]
+    side = 0 if places[0] >= 0.5 else 1
+    pole, opposite = (more, less) if side == 0 else (less, more)
+    shares = [each[side] for each in bounds]
+    within = {"low": math.floor(100 * min(shares)), "high": math.ceil(100 * max(shares))}
+    found = FactorLeaning(
+        title, less, more, True, places[0], min(places), max(places), words("row_open", more=pole, **within), ""
+    )
+    if not found.clear:
+        return found
+    share, other, coin = (round(100 * each) for each in (stated[side], stated[1 - side], stated[2]))
+    sentence = words("row_three", share=share, more=pole, other=other, less=opposite, coin=coin)
+    return replace(found, sentence=sentence, range=words("row_range", **within))
 
 
 def spoken_factor(name: str, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> tuple[str, str, str]:
