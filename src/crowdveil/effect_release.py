@@ -281,7 +281,7 @@ class EffectsRelease(Publication):
         what = "" if self.exact else ", for experiments: protects nobody"
         return (
             f"<effects{by}: {self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon "
-            f"{promise.epsilon}{what}>"
+            f"{promise.epsilons}{what}>"
         )
 
     def _repr_html_(self) -> str:

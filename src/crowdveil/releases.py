@@ -494,7 +494,6 @@ class Release(Publication):
 
     def _summary(self) -> str:
         promise = self.guarantee
-        epsilon = f"{promise.smallest_epsilon} to {promise.epsilon}" if promise.personal else f"{promise.epsilon}"
         delta = f", delta {promise.delta:g}" if promise.delta else ""
         if self.relayed is not None:
             delta = f", behind a relay {self.relayed.epsilon:.4g} with delta {self.relayed.delta:g},"
@@ -502,7 +501,7 @@ class Release(Publication):
         alike = "" if self.reliability is None else f", {self.reliability.share:.0%} answer alike"
         return (
             f"{self.study.title}, {promise.voters} {plural(promise.voters, 'voter')}, {promise.paradigm.name} at "
-            f"epsilon {epsilon}{delta} by {self.mechanism}{alike}{what}"
+            f"epsilon {promise.epsilons}{delta} by {self.mechanism}{alike}{what}"
         )
 
 

@@ -14,6 +14,7 @@ from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("kidney")
+DILEMMA = json.dumps([{feature.name: feature.low for feature in STUDY.features}] * 2)
 
 
 @pytest.fixture
@@ -84,6 +85,18 @@ def test_groups_that_are_declared_public_are_released_one_by_one(folder):
     assert "declared public" in written["facts"]["groups_not_protected"]
     assert written["guarantee"]["voters"] == 100
     assert len(made["differences"]) == len(STUDY.factors)
+    decided = crowdveil("decide", folder / "r-reds.json", DILEMMA, "--allow-experiment").stdout
+    assert decided.startswith(f"{STUDY.question}\nAsked: the group “reds”.\n")
+    assert decided.endswith("Promised to the voters: vlcp, epsilon 1.\n")
+
+
+def test_a_decision_says_from_which_epsilon_to_which_voters_chose(folder):
+    (folder / "own.csv").write_text("voter,epsilon\n" + "".join(f"v{i},{(0.5, 2)[i % 2]}\n" for i in range(200)))
+    order = ("--paradigm", "rldp", "--epsilons", folder / "own.csv", "--experiment-seed", "1")
+    answer("release", folder / "crowd.parquet", *order, "--out", folder / "r.json")
+    decided = crowdveil("decide", folder / "r.json", DILEMMA, "--allow-experiment").stdout
+    assert decided.endswith("Promised to the voters: rldp, epsilon 0.5 to 2.\n")
+    assert "Asked: the group" not in decided
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def _read_dilemma(given: str) -> Any:
 
 def _print_decision(loaded: Release, decision: Decision) -> None:
     say(loaded.study.question)
+    if "group" in loaded.facts:
+        say_wrapped(f"Asked: the group “{loaded.facts['group']}”.")
     ranking = Table(None, "", "alternative", "", "score", numbers=1)
     for place, ranked in enumerate(decision.ranking, start=1):
         ranking.add(f"{place}.", ranked.name, ranked.description, f"{ranked.score:+.3f}")
@@ -116,4 +118,4 @@ def _print_decision(loaded: Release, decision: Decision) -> None:
     for sentence in decision.sentences:
         say_wrapped(sentence)
     delta = f", delta {decision.delta:g}" if decision.delta else ""
-    say(f"Promised to the voters: {decision.paradigm}, epsilon {decision.epsilon:g}{delta}.")
+    say(f"Promised to the voters: {decision.paradigm}, epsilon {loaded.guarantee.epsilons}{delta}.")

@@ -210,9 +210,7 @@ def _name(release: Release) -> str:
 
 def _epsilons(release: Release) -> str:
     guarantee = release.guarantee
-    if guarantee.personal:
-        return f"{guarantee.smallest_epsilon} to {guarantee.epsilon}"
-    return str(guarantee.epsilon) + (f" (delta {guarantee.delta:g})" if guarantee.delta else "")
+    return guarantee.epsilons + (f" (delta {guarantee.delta:g})" if guarantee.delta else "")
 
 
 def _meter(error_bar: float, longest: float, places: int) -> str:

@@ -99,15 +99,19 @@ class Guarantee:
     """The rho of a zCDP release, which a ledger is charged."""
 
     def __repr__(self) -> str:
-        least = f"{self.smallest_epsilon} to " if self.personal else ""
         delta = f", delta {self.delta:g}" if self.delta else ""
         voters = f"{self.voters:,} {plural(self.voters, 'voter')}"
-        return f"<guarantee: {self.paradigm.name} at epsilon {least}{self.epsilon}{delta}, {voters}>"
+        return f"<guarantee: {self.paradigm.name} at epsilon {self.epsilons}{delta}, {voters}>"
 
     @property
     def personal(self) -> bool:
         """Whether voters chose their own epsilons."""
         return self.smallest_epsilon != self.epsilon
+
+    @property
+    def epsilons(self) -> str:
+        """The epsilon, or the smallest and the largest of those that voters chose, in words."""
+        return f"{self.smallest_epsilon} to {self.epsilon}" if self.personal else str(self.epsilon)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the guarantee in plain words, as it stands in a release file."""
