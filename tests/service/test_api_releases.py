@@ -204,10 +204,21 @@ def test_what_is_no_json_or_no_text(client: TestClient, raw: bytes, reason: str)
     assert (answer.status_code, answer.json()["error"]["reason"]) == (422, reason)
 
 
+@pytest.mark.usefixtures("released")
+def test_what_is_wrong_with_json_is_said_and_where(client: TestClient) -> None:
+    """After 20 characters, 3 of them in the second line, a brace stands in place of a value."""
+    raw = b'{"alternatives":\n[1,}'
+    answer = client.post("/api/releases/current/decisions", content=raw, headers={"Content-Type": "application/json"})
+    assert answer.json()["error"]["message"] == (
+        "the body is not JSON: Expecting value: line 2 column 4 (char 20) (see /api/openapi.json)"
+    )
+
+
 def test_nothing_to_decide_from(client: TestClient, service: Service) -> None:
     answer = client.post("/api/releases/current/decisions", json={"alternatives": DILEMMA})
     assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-poll")
     service.store.polls.add(poll("c", "vlcp"))
     answer = client.post("/api/releases/current/decisions", json={"alternatives": DILEMMA})
     assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-release")
+    assert answer.json()["error"]["message"] == "poll 'c' has no release yet: ask again when its host has made one"
     assert client.get("/api/releases").json() == {"releases": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -105,6 +106,9 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":  # The place is a character, and the reason stands apart.
+            why = JSONDecodeError(first["ctx"]["error"], str(error.body), first["loc"][-1])
+            return error_response(Reason.MALFORMED, f"the body is not JSON: {why} (see /api/openapi.json)")
         place = ".".join(str(part) for part in first["loc"])
         return error_response(Reason.MALFORMED, f"{place}: {first['msg']} (see /api/openapi.json)")
 

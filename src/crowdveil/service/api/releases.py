@@ -135,7 +135,9 @@ def _find(service: Service, poll: str | None, release: str) -> StoredRelease:
         status = _only_poll(service) if poll is None else status_of(service, poll)
         poll = status.poll.name
         wanted = {CURRENT: status.current_release, LATEST: status.latest_release}.get(release, release)
-    stored = None if wanted is None else service.store.releases.get(wanted)
+    if wanted is None:
+        raise Refusal(Reason.UNKNOWN_RELEASE, f"poll {poll!r} has no release yet: ask again when its host has made one")
+    stored = service.store.releases.get(wanted)
     if stored is None or (poll is not None and stored.poll != poll):
         where = "/api/releases" if poll is None else f"/api/polls/{poll}/releases"
         raise Refusal(Reason.UNKNOWN_RELEASE, f"there is no release {release!r}: GET {where} lists them")

@@ -145,6 +145,8 @@ def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: SubmissionKind)
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes {wanted}: see GET /api/polls/{poll.name}")
     try:
         body = json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise Refusal(Reason.MALFORMED, f"the body is not JSON: {error}") from None
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
