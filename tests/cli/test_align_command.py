@@ -58,6 +58,14 @@ def test_mistakes_are_told_in_one_line(made, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text('{"model": "m", "dilemma": [{"girl": 1}, {"dog": 2}], "choice": "A"}\n')
     refused(crowdveil("align", release, "--answers", other), "no feature 'girl'")
+    names = load_study("kidney").feature_names
+    table = tmp_path / "table.csv"
+    sides = ",".join(f"left_{name},right_{name}" for name in names)
+    cells = ",".join(f"{feature.low:g}" for feature in load_study("kidney").features for _ in range(2))
+    table.write_text(f"model,chosen,{sides}\nm,left,{cells}\nm,middle,{cells}\nm,right,{cells}\n")
+    told = crowdveil("align", release, "--answers", table)
+    refused(told, "1 of 3 rows (33.3%) are refused", "read_answers(..., allow_refused=0.34) and align, in Python")
+    assert "import" not in told.stderr
 
 
 def test_a_model_is_asked_and_compared(made, tmp_path):

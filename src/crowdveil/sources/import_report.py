@@ -22,6 +22,8 @@ ROW, REASON, TEXT = "refused row", "refused because", "refused text"
 
 MOST_REFUSED = 0.05
 """Largest share of rows that may be refused, unless another is allowed explicitly."""
+ALLOWED_BY_IMPORT = "allow_refused={share} (import --allow-refused {share})"
+"""How to allow a larger share, in Python and on the command line."""
 
 
 class RowDefect(Enum):
@@ -88,8 +90,13 @@ class ImportReport:
             "table and mapping (import --refused FILE lists what is refused, and why)"
         )
 
-    def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
-        """Refuse an import that lost too many rows, or in which nearly every voter has one record."""
+    def check(
+        self, study: Study, allow_refused: float, one_record_each: bool, allowed_by: str = ALLOWED_BY_IMPORT
+    ) -> None:
+        """Refuse an import that lost too many rows, or in which nearly every voter has one record.
+
+        ``allowed_by`` tells how to allow a share of refused rows there.
+        """
         check_allowed(allow_refused, one_record_each)
         wrong = sum(self.refused.values())
         rows = self.rows - self.dropped
@@ -98,8 +105,7 @@ class ImportReport:
             raise CrowdveilError(
                 f"{wrong} of {rows} rows ({wrong / rows:.1%}) are refused, more than {allow_refused:.0%} "
                 f"({count} of them: {reason.value}): repair the file, "
-                f"or allow it with allow_refused={_above(wrong, rows)}"
-                f" (import --allow-refused {_above(wrong, rows)})"
+                f"or allow it with {allowed_by.format(share=_above(wrong, rows))}"
             )
         check_one_record_each(study, self.voters, self.records, one_record_each)
 

@@ -29,7 +29,7 @@ from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.moral_machine.blocks import open_layout
 from crowdveil.sources.moral_machine.layout import DILEMMA, GREEN, HIGHEST, RED, SIGNAL, SIZE
 from crowdveil.sources.moral_machine.rows import check
-from crowdveil.sources.table import read_table
+from crowdveil.sources.table import load_table
 from crowdveil.sources.table_file import TableFile
 from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.plain_data import parse_json
@@ -38,6 +38,7 @@ from crowdveil.study.study import Dilemma, Study
 REFUSED = "refused"
 FORMAT = "crowdveil answers 1"
 """Format named in the first line of a transcript; other files of JSON lines have no such line."""
+_ALLOWED_BY = "read_answers(..., allow_refused={share}) and align, in Python"
 
 
 def read_answers(
@@ -72,7 +73,9 @@ def _read(path: Path, study: Study, dilemmas: str | Path | None, allow_refused: 
             raise CrowdveilError(f"{path} names dilemmas by {NAMED_BY[0]}: name the file that they are in (--dilemmas)")
         return read_model_columns(path, dilemmas, study, allow_refused)
     mapping = TableMapping(study, voter="model", neither=REFUSED)
-    return read_table(path, mapping=mapping, allow_refused=allow_refused, one_record_each=True)
+    result = load_table(path, mapping)
+    result.report.check(study, allow_refused, one_record_each=True, allowed_by=_ALLOWED_BY)
+    return result.ballots
 
 
 def _is_json(path: Path) -> bool:
