@@ -6,8 +6,9 @@ BIN    := $(VENV)/bin
 # The tests start many interpreters: where a machine forbids bytecode, each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# What numba's kernels are compiled from, and for: they are kept beside the package until a line of it changes.
-CODE   := $(shell find src/crowdveil -name '*.py') tests/compile_kernels.py
+# What numba's kernels are compiled from, and how: they are kept beside the package until a line of it changes.
+CODE   := $(shell grep --recursive --files-with-matches --extended-regexp --include='*.py' \
+          'numba|@(compiled|inlined)' src/crowdveil) tests/compile_kernels.py
 
 # What `make check` runs: tests of single modules that take seconds, for they need no compiled kernel.
 UNIT   := tests/study tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
