@@ -92,6 +92,9 @@ def test_what_cannot_be_is_refused_in_one_line(folder, tmp_path):
     crowd = folder / "crowd.parquet"
     refused(crowdveil("release", crowd, *order, "--epsilon", "1", "--mechanism", "paper"), "algorithm-1 cannot carry")
     refused(crowdveil("release", crowd, *order, "--epsilon", "0.0005"), "too small to be shared")
+    choices = read_ballots(crowd).choices
+    said = f"in {(choices == 0).sum()} of {len(choices)} records neither side was chosen"
+    refused(crowdveil("compare", crowd, "--paradigm", "rlcp", "--epsilon", "1", "--splits", "1"), said)
 
 
 def test_ballots_of_other_studies_may_not_hold_neither(folder):

@@ -222,6 +222,16 @@ class Ballots:
         A record in which neither was chosen has no such row. Only the user can say whether it is right to leave it out
         (``decided``): it shows in the number of records or voters, which every promise treats as public.
         """
+        self.check_decided()
+        if not self.records or self.choices.min() == 1:
+            return self.dilemmas
+        if self.dilemmas.dtype == np.int8:
+            signs = np.repeat(self.choices, self.study.dimension).reshape(self.dilemmas.shape)
+            return np.multiply(signs, self.dilemmas, out=signs)
+        return np.subtract(0.0, self.dilemmas, out=self.dilemmas.copy(), where=(self.choices < 0)[:, None])
+
+    def check_decided(self) -> None:
+        """Refuse ballots with records in which neither was chosen."""
         neither = self.records - int(np.count_nonzero(self.choices))
         if neither:
             ways = "leave them out on import, or with ballots.decided()"
@@ -230,12 +240,6 @@ class Ballots:
             raise CrowdveilError(
                 f"in {neither} of {self.records} records neither side was chosen, which this cannot use: {ways}"
             )
-        if not self.records or self.choices.min() == 1:
-            return self.dilemmas
-        if self.dilemmas.dtype == np.int8:
-            signs = np.repeat(self.choices, self.study.dimension).reshape(self.dilemmas.shape)
-            return np.multiply(signs, self.dilemmas, out=signs)
-        return np.subtract(0.0, self.dilemmas, out=self.dilemmas.copy(), where=(self.choices < 0)[:, None])
 
     def voter_names(self, before: int = 0) -> list[str]:
         """Return the voters' names or digests; if the source had none, their positions after ``before`` others."""

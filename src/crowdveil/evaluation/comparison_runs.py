@@ -276,6 +276,7 @@ def synthetic(voters: int, records: int, features: int) -> SyntheticPopulation:
 def of_file(path: Path) -> FilePopulation:
     """Open a ballot file and count the voters from whom releases will be made."""
     everyone = read_ballots(path)
+    everyone.check_decided()  # before splits are, which have only a part of the records
     trained = round(TRAINED * everyone.voters)
     if everyone.voters - trained < _FEWEST:
         raise CrowdveilError(
