@@ -7,14 +7,16 @@ import pytest
 from tests.privacy.ledger.posting import post
 from tests.program import answer, crowdveil
 
+from crowdveil import simulated_voters
 from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.simulated_voters import Turnout
 from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
-SEVERAL = re.compile(r"\b1 (simulated )?(voters|records|rows|releases|choices|features|dilemmas|people|exceed)\b")
+SEVERAL = re.compile(r"\b1 (simulated )?(voters|votes|records|rows|releases|choices|features|dilemmas|people|exceed)\b")
 
 
 def said(*words):
@@ -62,6 +64,14 @@ def test_one_voter_of_several(tmp_path):
     write_ballots(tmp_path / "two.parquet", study, simulated_batches(study, 2, np.random.default_rng(1)), {})
     parts = ("--share", "0.5", "--seed", "1", "--out", tmp_path / "a.parquet", "--rest", tmp_path / "b.parquet")
     assert said("ballots", "split", tmp_path / "two.parquet", *parts).count("1 voter") == 2
+
+
+def test_one_vote_on_a_website(monkeypatch):
+    monkeypatch.setattr(simulated_voters, "find_poll", lambda client, name: name)
+    turnout = Turnout("kidney", 1, {"strong": 1}, {}, 0.5)
+    monkeypatch.setattr(simulated_voters, "send_crowd", lambda *given, **options: turnout)
+    told = said("crowd", "--url", "http://127.0.0.1:9", "--poll", "kidney", "--voters", "1")
+    assert "1 vote stored in kidney in 0.5 s (2 a second)." in told
 
 
 def test_a_ledger_that_knows_of_one_voter(tmp_path):

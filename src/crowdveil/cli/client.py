@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, progress, say, show
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_whole, plural
 
 if TYPE_CHECKING:
     from crowdveil.mcp import ReleaseSource
@@ -135,7 +135,7 @@ def _read_links(path: Path) -> list[str]:
 def _print_turnout(turnout: Turnout) -> None:
     mix = ", ".join(f"{number} {name}" for name, number in turnout.levels.items())
     say(
-        f"{turnout.stored} votes stored in {turnout.poll} in {turnout.seconds:.1f} s "
+        f"{turnout.stored} {plural(turnout.stored, 'vote')} stored in {turnout.poll} in {turnout.seconds:.1f} s "
         f"({turnout.rate:,.0f} a second){': ' + mix if len(turnout.levels) > 1 else ''}."
     )
     for reason, number in turnout.refused.items():
