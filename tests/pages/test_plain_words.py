@@ -178,9 +178,9 @@ def test_every_mechanism_has_words() -> None:
 def test_error_bars_are_foretold_only_as_far_as_they_are_known() -> None:
     # 95 % of a normal variable lie within 1.96 standard deviations.
     exactly = expected_error_bar_sentence(Gaussian(0.1))
-    assert exactly.startswith("The noise will move each value by up to ± 0.196, with 95%. That is the noise only")
+    assert exactly.startswith("The noise will move each value by up to ± 0.196, with 95 %. That is the noise only")
     about = expected_error_bar_sentence(EmpiricalNormal(((0.01,),)))
-    assert "by more than about ± 0.196" in about
+    assert "by more than about ± 0.196, with 95 % each" in about
     assert "It can be more." in about
     assert "It can be more." in expected_error_bar_sentence(LaplaceSum((0.1,), (10,)), robust=0.05)
     assert "known only afterwards" in expected_error_bar_sentence(None)

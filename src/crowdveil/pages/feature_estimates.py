@@ -164,10 +164,11 @@ def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float =
     if noise is None:
         return "How wide the error bars are is known only afterwards: the noise goes through an estimate."
     widest = f"± {float(np.max(noise.half_widths(ERROR_BAR))):.3g}"
+    sure = f"{100 * ERROR_BAR:g} %"  # as everywhere else on the host's pages
     if isinstance(noise, LaplaceSum | Gaussian) and not robust:
-        return f"The noise will move each value by up to {widest}, with {ERROR_BAR:.0%}. {_NOISE_ONLY}"
+        return f"The noise will move each value by up to {widest}, with {sure}. {_NOISE_ONLY}"
     return (
-        f"The noise would move no value by more than about {widest}, with {ERROR_BAR:.0%} each, for a crowd that is "
+        f"The noise would move no value by more than about {widest}, with {sure} each, for a crowd that is "
         f"indifferent on the whole and in which everybody answered every dilemma. It can be more. {_NOISE_ONLY}"
     )
 
