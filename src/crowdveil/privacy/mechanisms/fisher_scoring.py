@@ -248,7 +248,7 @@ class _FisherScoring:
         if self.design_known:
             return DILEMMAS_PUBLIC
         if plan.squares is not None:
-            return dilemmas_measured(f"{plan.squares.value / loss.value:.2g} of epsilon")
+            return dilemmas_measured(f"{plan.squares.value / loss.value:.2g} of epsilon", together=plan.products)
         share = DESIGN_BOUND * DESIGN_DEVIATION
         return dilemmas_in_doubt(share) if plan.second is None else dilemmas_in_doubt(share, "the second step's change")
 

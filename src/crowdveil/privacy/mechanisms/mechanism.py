@@ -88,9 +88,10 @@ def dilemmas_in_doubt(share: float, of_what: str = "what they show along each ax
     return f"The dilemmas are taken to be the study's own; error bars allow for {share:.0%} of {of_what}."
 
 
-def dilemmas_measured(by: str) -> str:
+def dilemmas_measured(by: str, *, together: bool) -> str:
     """Return the fact about dilemmas that were looked at, whoever drew them."""
-    return f"The dilemmas need not be the study's own: {by} measured how much they differ along each axis."
+    more = ", and how the axes go together" if together else ""
+    return f"The dilemmas need not be the study's own: {by} measured how much they differ along each axis{more}."
 
 
 OPTIONS: Mapping[str, Any] = {

@@ -242,7 +242,9 @@ class ScoreRelease:
             "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
             "axes": design.directions,
             "weighing": "every record counts once",
-            **settings.dilemma_facts(_dilemmas_said(int(asked.counts.sum()), int(every.counts.sum()))),
+            **settings.dilemma_facts(
+                _dilemmas_said(int(asked.counts.sum()), int(every.counts.sum()), design.directions)
+            ),
         }
         if not settings.drawn:
             facts["reports_about_dilemmas"] = int(asked.counts.sum())
@@ -385,9 +387,11 @@ def _truncated(reports: ScoreReports) -> ScoreReports:
     return replace(reports, values=values)
 
 
-def _dilemmas_said(asked: int, reports: int) -> str:
+def _dilemmas_said(asked: int, reports: int, directions: int) -> str:
     """Return in words how dilemmas of which nothing was given were treated."""
-    return dilemmas_measured(f"{asked:,} of {reports:,} reports") if asked else _DILEMMAS_UNHEARD
+    if not asked:
+        return _DILEMMAS_UNHEARD
+    return dilemmas_measured(f"{asked:,} of {reports:,} reports", together=moment_count(directions) > directions)
 
 
 _DILEMMAS_UNHEARD = (
