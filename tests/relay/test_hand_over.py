@@ -323,6 +323,14 @@ def test_a_batch_without_a_relay_means_nothing() -> None:
 
 
 @SQLITE
+def test_the_relay_s_front_page_is_as_wide_as_a_phone(start: Start) -> None:
+    pair = start()
+    front = pair.http.get(f"{pair.relay_url}/").text
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in front
+    assert "<h1>A crowdveil relay</h1>" in front
+
+
+@SQLITE
 def test_host_and_relay_answer_head_over_a_connection_that_stays_open(start: Start) -> None:
     pair = start()
     for page in (f"{pair.relay_url}/", f"{pair.relay_url}/healthz", f"{pair.host_url}/api/polls/{pair.name}"):

@@ -52,7 +52,9 @@ PATIENCE_SECONDS = 600
 """Timeout of a request to the host, which opens about a thousand sealed reports per second."""
 
 _FRONT = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A crowdveil relay</title></head><body><main>'
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    "<title>A crowdveil relay</title></head><body><main>"
     "<h1>A crowdveil relay</h1><p>Voters' devices send their reports here, sealed to the host of a poll. This relay "
     "knows who sends but cannot read what. It hands the reports over to the host in large batches, shuffled, "
     "without names, addresses or times, and erases them. The host can read the reports but does not know whose they "
