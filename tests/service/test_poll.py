@@ -83,6 +83,11 @@ def test_what_is_not_said_is_as_the_docs_say() -> None:
         ({"closes_on": "2026-04-01"}, "before it opens"),
         ({"opens_on": "tomorrow"}, "a day like"),
         ({"return_url": "javascript:alert(1)"}, "must start with https://"),
+        (
+            {"consent": {"en": "Yes?", "fr": " \n"}},
+            "consent is empty in fr: write what voters read, or leave it out",
+        ),
+        ({"consent": ""}, "consent is empty in en"),
         ({"questions": [QUESTION, QUESTION]}, "same id"),
         ({"questions": [{**QUESTION, "options": QUESTION["options"][:1]}]}, "two or more options"),
         ({"about_epsilon": None}, "about_epsilon protects"),

@@ -94,6 +94,10 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: the quota must be 1 or more, got {self.quota}")
         if self.opens_on and self.closes_on and not self.opens_on <= self.closes_on:
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
+        if empty := [language for language, words in self.consent.items() if not words.strip()]:
+            raise CrowdveilError(
+                f"poll {self.name}: consent is empty in {', '.join(empty)}: write what voters read, or leave it out"
+            )
         checks = sum(question.expected is not None for question in self.questions)
         if checks != (0 if self.attention is None else self.attention.checks):
             raise CrowdveilError(f"poll {self.name}: voters must be told about its {checks} attention checks")
