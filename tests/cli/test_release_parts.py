@@ -1,13 +1,15 @@
 """crowdveil release --by and --effects: a file for each group, one budget for two things, and nothing is lost."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballots.ballot_file import write_ballots
+from crowdveil.ballots.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.sources.simulated import simulated_batches
@@ -88,6 +90,27 @@ def test_groups_that_are_declared_public_are_released_one_by_one(folder):
     decided = crowdveil("decide", folder / "r-reds.json", DILEMMA, "--allow-experiment").stdout
     assert decided.startswith(f"{STUDY.question}\nAsked: the group “reds”.\n")
     assert decided.endswith("Promised to the voters: vlcp, epsilon 1.\n")
+
+
+def test_nothing_is_compared_along_a_factor_of_which_nothing_is_known_in_a_group(folder):
+    """No dilemma of the blues differs in the second feature, and the study's own generator is not asked."""
+    (crowd,) = open_ballots(folder / "crowd.parquet").batches()
+    dilemmas = crowd.dilemmas.copy()
+    dilemmas[np.repeat(crowd.about["team"].codes == 1, crowd.counts), 1] = 0
+    write_ballots(folder / "same.parquet", STUDY, [replace(crowd, dilemmas=dilemmas)], {})
+    order = ("--paradigm", "alcp", "--epsilon", "1", "--by", "team", "--experiment-seed", "1")
+    result = crowdveil("release", folder / "same.parquet", *order, "--out", folder / "r.json")
+    differences = result.stdout.partition("Differences")[2]
+    told = [line for line in differences.splitlines() if "reds less blues" in line]
+    assert len(told) == len(STUDY.factors)
+    assert [bool(re.search("reds less blues +not known +no$", line)) for line in told] == [
+        name == "life_years_gained" for name in STUDY.feature_names
+    ]
+    answer(
+        "page", folder / "r-reds.json", folder / "r-blues.json", "--out", folder / "groups.html", "--allow-experiment"
+    )
+    page = (folder / "groups.html").read_text()
+    assert len(re.findall("reds less blues</td><td[^>]*></td><td[^>]*>not known</td>", page)) == 1
 
 
 def test_a_decision_says_from_which_epsilon_to_which_voters_chose(folder):

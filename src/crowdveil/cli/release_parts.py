@@ -149,8 +149,7 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
     titles = {factor.name: factor.title for factor in first.study.factors}
     for one in made.differences:
         told = "yes" if one.told_apart else "no"
-        interval = f"{one.low:+.3f} to {one.high:+.3f}"
-        differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
+        differences.add(titles[one.factor], f"{one.group} less {one.other}", *one.in_words(), told)
     differences.print()
     say_wrapped("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     if "groups_not_protected" in first.facts:

@@ -84,8 +84,7 @@ def _groups(releases: Sequence[Release]) -> str:
         [
             text(titles[one.factor]),
             text(f"{one.group} less {one.other}"),
-            f"{one.estimate:+.3f}",
-            f"{one.low:+.3f} to {one.high:+.3f}",
+            *one.in_words(),
             "yes" if one.told_apart else "no",
         ]
         for one in preference_differences(dict(zip(labels, releases, strict=True)))

@@ -54,6 +54,19 @@ from crowdveil.version import VERSION
 
 
 @dataclass(frozen=True)
+class PreferenceDifference(GroupDifference):
+    """The preference along a factor in one group minus that in another."""
+
+    both_known: bool
+    """Whether anything is known about the factor in both groups."""
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known about it."""
+        return self.both_known
+
+
+@dataclass(frozen=True)
 class GroupReleases:
     """A release for each group of voters."""
 
@@ -64,7 +77,7 @@ class GroupReleases:
     """Called with the digest of all releases together when they are saved, if one charge paid for all."""
 
     @property
-    def differences(self) -> tuple[GroupDifference, ...]:
+    def differences(self) -> tuple[PreferenceDifference, ...]:
         """Differences between groups, factor by factor, and which of them are significant."""
         return preference_differences(self.releases)
 
@@ -105,7 +118,7 @@ def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
     return paths
 
 
-def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDifference, ...]:
+def preference_differences(releases: Mapping[str, Release]) -> tuple[PreferenceDifference, ...]:
     """Compare groups along every factor, the first minus the second, around the unshrunk estimates.
 
     The errors of releases about different people are independent, so they add in quadrature. Which differences are told
@@ -122,7 +135,11 @@ def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDiffer
             gap = centers[0] - centers[1]
             quantile = NormalDist().inv_cdf((1 + ERROR_BAR) / 2)
             p_value = 2 * (1 - NormalDist().cdf(abs(gap) / (reach / quantile))) if known and reach > 0 else 1.0
-            found.append(GroupDifference(factor.name, one, other, gap, gap - reach, gap + reach, told_apart=False))
+            found.append(
+                PreferenceDifference(
+                    factor.name, one, other, gap, gap - reach, gap + reach, told_apart=False, both_known=known
+                )
+            )
             p_values.append(p_value)
     return tuple(replace(one, told_apart=told) for one, told in zip(found, told_apart(p_values), strict=True))
 
