@@ -130,6 +130,14 @@ class ScoringStep:
         way = np.square(fit.center - self.start) - np.square(fit.gain) @ noise
         return np.asarray(np.sqrt(np.maximum(way, np.square(fit.mean - self.start))), np.float64)
 
+    def distance(self, fit: ScoreFit, noise: FloatArray) -> float:
+        """Return the length of the way from the start to the crowd's preference, less the noise of all axes together.
+
+        Where many axes are lost in the noise, the lengths along each (``moved``) would add up to far too much.
+        """
+        way = np.square(fit.center - self.start).sum() - (np.square(fit.gain) @ noise).sum()
+        return math.sqrt(max(float(way), float(np.square(fit.mean - self.start).sum())))
+
     def doubt(self, fit: ScoreFit, moved: FloatArray) -> tuple[float, float]:
         """Return bounds on the errors of an unshrunk estimate other than noise, sampling and different dilemmas.
 

@@ -25,9 +25,6 @@ DESIGN_DEVIATION = 0.3
 DESIGN_BOUND = 0.5
 """Error bars allow for this many of these deviations. Larger deviations are measured by the mean squares, if N epsilon
 is large enough to pay for them, or specified by someone who knows which dilemmas were asked."""
-PRODUCT_DEVIATION = 0.2
-"""Supposed standard deviation of the mean product along two axes, if nothing was measured. In the public files of four
-studies it is 0.01, 0.03, 0.07 and 0.20: the last asks for trade-offs, where a side has seldom every advantage."""
 _BELIEVED = 0.5
 """Standard deviation that a belief assigns to an error, as a fraction of the bound on it."""
 _SHORTEST = 1e-9
@@ -98,6 +95,16 @@ def most_alike(directions: int) -> float:
     return 2 / (math.pi * directions)
 
 
+def product_deviation(directions: int) -> float:
+    """Return the standard deviation to expect of the mean product along two axes, if nothing was measured.
+
+    All products together are as unsure as a mean square: what they add to a step is DESIGN_DEVIATION times as long as
+    the step, however many axes there are. Of three axes that is 0.21, of nine 0.11. (In the public files of four
+    studies it is 0.20 of three axes, 0.07 of five, and 0.01 and 0.03 of nine.)
+    """
+    return DESIGN_DEVIATION / math.sqrt(max(directions - 1, 1))
+
+
 @dataclass(frozen=True)
 class DilemmaMoments:
     """The mean products, along the axes of a design, of the dilemmas that a crowd was asked; 1 and 0 for a study's own.
@@ -115,16 +122,16 @@ class DilemmaMoments:
     def of(cls, directions: int, *, known: bool) -> DilemmaMoments:
         """Return those of a study's own dilemmas; if they are not known to be asked, with the doubts of a file."""
         squares = np.full(directions, 0.0 if known else DESIGN_DEVIATION)
-        return cls(np.eye(directions), squares, 0.0 if known else PRODUCT_DEVIATION)
+        return cls(np.eye(directions), squares, 0.0 if known else product_deviation(directions))
 
-    def deviations(self, moved: FloatArray) -> FloatArray:
-        """Return the standard deviation along each axis of a step that moves so far along each.
+    def deviations(self, moved: FloatArray, distance: float) -> FloatArray:
+        """Return the standard deviation along each axis of a step that moves so far along each, and so far in all.
 
         A step is the inverse of the information times a mean score. If the moments, and so the information, are off by
         D, it is off by the inverse of the moments times D times the step. The more the dilemmas' features go together,
         the larger is that inverse.
         """
-        others = np.square(moved).sum() - np.square(moved)
+        others = np.maximum(distance**2 - np.square(moved), 0.0)
         missed = np.square(self.squares * np.diag(self.moments) * moved) + self.products**2 * others
         return np.asarray(np.sqrt(np.square(np.linalg.inv(self.moments)) @ missed), np.float64)
 
@@ -137,7 +144,8 @@ class DilemmaMoments:
         """Return the moments along axes of which the last, for directions that factors leave out, are not measured."""
         unmeasured = self.of(left_out, known=not self.squares.any())
         squares = np.concatenate([self.squares, unmeasured.squares])
-        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, self.products)
+        products = max(self.products, product_deviation(len(squares))) if self.products else 0.0
+        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, products)
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class StepEstimate:
         fit = fit_scores(step.expected, score, errors, self.belief)
         moved = step.moved(fit, noise)
         turn, size = step.doubt(fit, moved)
-        other = self.dilemmas.deviations(moved)
+        other = self.dilemmas.deviations(moved, step.distance(fit, noise))
         return replace(
             self,
             belief=doubted(Belief(fit.mean, fit.covariance), _BELIEVED * size, _BELIEVED * turn, other),
@@ -263,9 +271,9 @@ class ClipEffect:
 
         Of their products that counts if a further step follows. Without one, there is far more noise than that.
         """
-        turn = self.turn * float(np.linalg.norm(fitted.mean))
-        other = dilemmas.squares * fitted.mean if last else dilemmas.deviations(fitted.mean)
-        return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, other)
+        length = float(np.linalg.norm(fitted.mean))
+        other = dilemmas.squares * fitted.mean if last else dilemmas.deviations(fitted.mean, length)
+        return doubted(fitted, _BELIEVED * self.size, _BELIEVED * self.turn * length, other)
 
 
 def estimate_from_voters(

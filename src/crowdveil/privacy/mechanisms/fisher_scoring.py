@@ -23,7 +23,6 @@ from crowdveil.estimation.scoring_step import STEP_DOUBT, ScoringStep, clip_doub
 from crowdveil.estimation.step_estimate import (
     DESIGN_BOUND,
     DESIGN_DEVIATION,
-    PRODUCT_DEVIATION,
     ClipEffect,
     DilemmaMoments,
     StepEstimate,
@@ -31,6 +30,7 @@ from crowdveil.estimation.step_estimate import (
     estimate_from_records,
     estimate_from_voters,
     most_alike,
+    product_deviation,
 )
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, from_features
@@ -347,14 +347,14 @@ def _moments(sample: AxisSample, told: FloatArray, variance: float, products: bo
     """
     k = sample.along.shape[1]
     squares, unsure = _ratios(sample.along, told[:k], variance)
-    moments, left = np.diag(squares), PRODUCT_DEVIATION
+    moments, left = np.diag(squares), product_deviation(k)
     if products:
         pairs = np.triu_indices(k, 1)
         found, errors = _found(sample.along @ square_directions(k, True), told, variance)
         either = np.add(*(found[side] for side in pairs)) / 2
         error = errors[k:] + np.add(*(errors[side] for side in pairs)) / 4
         seen = max(float(np.square(found[k:] - either).sum() - error.sum()), 0.0)
-        spread = (seen + _AS_PAIRS * PRODUCT_DEVIATION**2) / (len(error) + _AS_PAIRS)
+        spread = (seen + _AS_PAIRS * product_deviation(k) ** 2) / (len(error) + _AS_PAIRS)
         kept = spread / (spread + error)
         moments[pairs] = kept * (found[k:] - either)
         moments = moments + np.triu(moments, 1).T
