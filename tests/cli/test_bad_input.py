@@ -295,6 +295,10 @@ def test_an_existing_ledger_is_never_overwritten(folder):
 def test_numbers_that_nothing_can_be_simulated_with(folder):
     simulate = ["simulate", "synthetic-3", "--out", folder / "s.parquet", "--voters"]
     refused(crowdveil(*simulate, 10**20), f"the number of voters is {10**20}", "at most 10,000,000,000")
+    for plan in (("plan",), ("plan", "relay")):
+        refused(crowdveil(*plan, "--voters", 10**400, "--epsilon", 1), "the number of voters is 1000", "10,000,000,000")
+    synthetic = ("--records", 5, "--features", 3, "--epsilon", 1, "--crowds", 2)
+    refused(crowdveil("compare", "--voters", 10**400, *synthetic), "--voters is 1000", "at most 10,000,000")
     refused(crowdveil(*simulate, 5, "--records", 10**11), "1 to 1,000,000 dilemmas")
     refused(crowdveil(*simulate, 10**10, "--records", 10**6), "more memory than there is", "ask for less")
     refused(crowdveil(*simulate, 5, "--seed", -1), "the seed is -1: give a whole number from 0 up")

@@ -102,7 +102,7 @@ def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
         (["--plot", "nowhere/a.png"], "no directory"),
         (["--splits", "3"], "--crowds"),
         (["--crowds", "1"], "2 or more"),
-        (["--voters", "1"], "at least 2"),
+        (["--voters", "1"], "from 2 to 10,000,000"),
         (["--workers", "0"], "1 or more"),
     ],
 )

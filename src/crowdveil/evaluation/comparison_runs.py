@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
 from crowdveil.evaluation.toolkit.sweep import in_processes
@@ -34,6 +34,8 @@ TEST_CHOICES = 2000
 TRAINED = 0.75
 """Share of a file's voters from which a release is made; it has to predict the choices of the others."""
 
+_MOST_COMPARED = 10_000_000
+"""Most voters of a synthetic crowd that is compared in memory."""
 _FEWEST = 8
 """Fewest voters of a file that can be held out."""
 _CHEAP_DRAWS = 16
@@ -266,8 +268,7 @@ class FilePopulation:
 
 def synthetic(voters: int, records: int, features: int) -> SyntheticPopulation:
     """Check the size of a synthetic crowd."""
-    if not voters >= 2:
-        raise CrowdveilError(f"--voters is {voters}: a crowd has at least 2")
+    check_whole(voters, "--voters", 2, _MOST_COMPARED)
     population = SyntheticPopulation(voters, records, features)
     _ = population.study  # refuses invalid sizes
     return population

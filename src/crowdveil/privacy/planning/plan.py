@@ -19,6 +19,7 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, RELAYED
 from crowdveil.privacy.planning.forecast import AGREEMENT, Forecast, forecast
 from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, RelayedPromise
+from crowdveil.sources.simulated import MOST_VOTERS
 from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
@@ -117,9 +118,9 @@ def plan(
 
 def _check(voters: int | None, records: int | None, agreement: float, certainty: float) -> None:
     if voters is not None:
-        check_whole(voters, "the number of voters", 2)
+        check_whole(voters, "the number of voters", 2, MOST_VOTERS)
     if records is not None:
-        check_whole(records, "the number of records", 1)
+        check_whole(records, "the number of records", 1, MOST_VOTERS)
     if not (is_number(agreement) and 0.5 < agreement < 1):
         raise CrowdveilError(f"the agreement must be between 0.5 and 1, got {shown(agreement)}")
     check_certainty(certainty)
@@ -202,8 +203,7 @@ def plan_relay(
 
     The promise is that of the smallest batch that may be handed over; a larger local epsilon predicts better.
     """
-    if voters < 2:
-        raise CrowdveilError(f"a crowd has at least two voters, got {voters}")
+    check_whole(voters, "the number of voters", 2, MOST_VOTERS)
     if not epsilon > 0:
         raise CrowdveilError(f"the epsilon wished for must be above 0, got {epsilon:g}")
     plans = []
