@@ -2,7 +2,8 @@
 
 The first step measures means along the study's axes and estimates a preference, including its size. A second step
 measures the scores of the probit likelihood there, whose mean is zero exactly at the crowd's preference
-(``scoring_step``). The number of steps and what they measure is public (``fisher_plan``).
+(``scoring_step``), and the mean square of the dilemmas in the direction of the first estimate, with which the first
+step is read again. The number of steps and what they measure is public (``fisher_plan``).
 """
 
 from __future__ import annotations
@@ -112,10 +113,15 @@ class _FisherScoring:
             told = _noisy_mean(measurement.total[k + plan.lengths :], units, plan.squares, noise)
             variance = cube_variance(_scale(units, plan.squares), 1.0, len(told)) / 4
             dilemmas = _moments(design.sample, (told + 1) / 2, variance, plan.products)
-        estimated = partial(self._first_estimate, first, units, design, settings, plan)
+        factors = design
+        design = factors if plan.rest is None else factors.whole
+
+        def estimated(dilemmas: DilemmaMoments) -> StepEstimate:
+            """Read the first step, for all directions that a second one looks along."""
+            estimate = self._first_estimate(first, units, factors, settings, plan, dilemmas)
+            return estimate if plan.rest is None else estimate.widened(factors)
+
         current = estimated(dilemmas)
-        if plan.rest is not None:
-            design = design.whole
         if plan.second is not None:
             variances = _second_variances(plan, units.count, k, design.left_out)
             step = current.step(math.sqrt(variances[0]), math.sqrt(variances[-1]))
@@ -264,22 +270,7 @@ class _FisherScoring:
         plan: FisherPlan,
         dilemmas: DilemmaMoments,
     ) -> StepEstimate:
-        """Fit a preference and the scatter of units to the first step's noisy means, over such dilemmas.
-
-        If a second step looks along the directions that factors leave out, the estimate is extended to these.
-        """
-        estimate = self._factors_estimate(seen, units, design, settings, plan, dilemmas)
-        return estimate if plan.rest is None else estimate.widened(design)
-
-    def _factors_estimate(
-        self,
-        seen: FloatArray,
-        units: UnitCounts,
-        design: Design,
-        settings: MechanismSettings,
-        plan: FisherPlan,
-        dilemmas: DilemmaMoments,
-    ) -> StepEstimate:
+        """Fit a preference and the scatter of units to the first step's noisy means, over such dilemmas."""
         k, sample = design.directions, design.sample.shaped(dilemmas.moments)
         variance = cube_variance(_scale(units, plan.first), 1.0, len(seen))
         clip = plan.first_clip(settings.study)
@@ -422,7 +413,7 @@ class VoterScore(_FisherScoring):
     Proof. A voter adds to each coordinate an integer of at most SCORE_STEPS in absolute value (``fisher_sums``),
     whatever the voter's records are and however many. So replacing a voter moves every coordinate by at most
     2 SCORE_STEPS, and one noisy sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). The parameters of
-    a step (its starting point, its clips) depend only on public numbers and on the output of earlier steps, so losses
+    a step (its starting point, its clips, the directions of its squares) depend only on public numbers and on the output of earlier steps, so losses
     add up (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of voters is the same in
     neighbours. The rest is post-processing.
     """
