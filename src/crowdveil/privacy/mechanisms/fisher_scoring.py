@@ -411,11 +411,11 @@ class VoterScore(_FisherScoring):
     together are epsilon-differentially private for VLCP (and so for RLCP).
 
     Proof. A voter adds to each coordinate an integer of at most SCORE_STEPS in absolute value (``fisher_sums``),
-    whatever the voter's records are and however many. So replacing a voter moves every coordinate by at most
-    2 SCORE_STEPS, and one noisy sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). The parameters of
-    a step (its starting point, its clips, the directions of its squares) depend only on public numbers and on the output of earlier steps, so losses
-    add up (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of voters is the same in
-    neighbours. The rest is post-processing.
+    whatever the voter's records are and however many. So replacing a voter moves every coordinate by at most 2
+    SCORE_STEPS, and one noisy sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). The parameters of a
+    step (its starting point, its clips, the directions of its squares) depend only on public numbers and on the output
+    of earlier steps, so losses add up (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of
+    voters is the same in neighbours. The rest is post-processing.
     """
 
     name = "voter-score"
