@@ -218,6 +218,9 @@ class _FisherScoring:
             spread = 1 / (deviations**2 * (scatter or 1.0))
             turn, size = clip_doubts(deviations)
             step_doubt = STEP_DOUBT
+            if not self._knows(settings):
+                # What is not known of products is a bound along each axis: in normal dilemmas these add up to this.
+                step_doubt += math.sqrt(2 / math.pi) * DESIGN_BOUND * DESIGN_DEVIATION
             unsure = 0.0
             first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
         alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
