@@ -23,7 +23,7 @@ WALKS = 20
 """Approximate number of passes over the ballots: steps of Newton's method, for both weightings together."""
 FAR = 1.25
 """Ratio of mean squares above which a factor is reported."""
-TOGETHER = 0.3
+TOGETHER = 0.2
 """Difference of correlations above which two factors are reported."""
 
 
@@ -148,9 +148,10 @@ def _print_together(pair: Correlation | None) -> None:
         return
     say_wrapped(
         f"Unlike in the generator's dilemmas, {pair.factors[0]} and {pair.factors[1]} go together (correlation "
-        f"{pair.correlation:+.2f} in the file, {round(pair.drawn, 2) + 0.0:+.2f} drawn). Error bars of vlcp, rlcp and "
-        "vldp may be too short for that. If everybody may know such dilemmas, give some with release --design (vlcp, "
-        "rlcp), or release with alcp or aldp, which know them."
+        f"{pair.correlation:+.2f} in the file, {round(pair.drawn, 2) + 0.0:+.2f} drawn). vlcp and rlcp measure that "
+        "in large crowds; in small ones, and of vldp and rldp, error bars may be too short for it. If everybody may "
+        "know such dilemmas, give some with release --design (vlcp, rlcp), or release with alcp or aldp, which know "
+        "them."
     )
 
 
