@@ -97,7 +97,7 @@ def test_coverage_counts_the_factors_whose_interval_holds_the_crowds_own_prefere
 def _certain(unknown, preference):
     """Nothing is in doubt but the last 1e-3."""
     center, none = np.linalg.solve(unknown.basis, preference), np.zeros_like(unknown.sampling)
-    return replace(unknown, center=center, sampling=none, doubt=np.full(len(center), 1e-3))
+    return replace(unknown, center=center, sampling=none, doubt=np.full(len(center), 1e-3), turn=0.0, size=0.0)
 
 
 def test_equal_votes_are_equal():
