@@ -4,7 +4,8 @@ python tests/statistics/trade_offs.py MECHANISM VOTERS RECORDS EPSILON RELEASES 
 
 The dilemmas are those of the study's generator of the paper's synthetic crowds with three features; of those in which
 what speaks for a side by the crowd's preference is more than usual, three in four are not asked. So features go
-together (by -0.3, on average), and the crowd's preference shows less of itself than in the generator's dilemmas.
+together (correlations of 0.17 to 0.24), and the crowd's preference shows less of itself than in the generator's
+dilemmas.
 Covered is the share of 95 % intervals that hold the population's value; size is that of the unshrunk estimate, and of
 the mean that probabilities are made from, relative to that value.
 """
