@@ -4,6 +4,7 @@ A public design that somebody gives: its choices are never read, what cannot be 
 """
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -200,6 +201,27 @@ def test_trade_offs_are_read_rightly_where_products_are_measured(mechanism, monk
         off.append(np.linalg.norm(unknown.mean - truth) / np.linalg.norm(truth))
     assert off[0] < 0.05
     assert off[1] > 2 * off[0]
+
+
+@pytest.mark.parametrize("mechanism", [VoterScore(), PooledScore()], ids=lambda m: m.name)
+def test_the_square_ahead_tells_how_long_the_step_has_to_be(mechanism, monkeypatch):
+    """Where products are not measured, and what speaks for a side by the crowd's preference is mostly not asked."""
+    whole = crowd(KIDNEY, 1500, 9)
+    speaks = np.square(whole.differences @ crowd_preference(whole).preference)
+    kept = (speaks < np.median(speaks)) | (np.random.default_rng(9).random(whole.records) < 0.1)
+    offsets = np.concatenate([[0], np.add.reduceat(kept, whole.offsets[:-1]).cumsum()])
+    ballots = Ballots.from_differences(KIDNEY, offsets, whole.differences[kept])
+    exact = crowd_preference(ballots, weighting="voters" if mechanism.by_voter else "choices").preference
+    settings, epsilon = MechanismSettings(KIDNEY, 2.0), Epsilon(10)
+    monkeypatch.setattr(fisher_plan, "_PRODUCTS_NOISE", 0.0)
+    planned, off = fisher_plan.FisherPlan.of, []
+    for ahead in (True, False):
+        without = partial(planned) if ahead else lambda *given, **named: replace(planned(*given, **named), ahead=False)
+        monkeypatch.setattr(fisher_plan.FisherPlan, "of", without)
+        measured = mechanism.measure(ballots, settings, epsilon)
+        unknown = mechanism.release(measured, settings, epsilon, SilentNoise()).unknown
+        off.append(1 - float(unknown.basis @ unknown.mean @ exact / (exact @ exact)))
+    assert 0 < 3 * off[0] < off[1]
 
 
 def test_noisy_squares_between_axes_are_shrunk_toward_none():

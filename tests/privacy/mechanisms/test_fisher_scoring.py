@@ -1,6 +1,8 @@
 """Fisher scoring under noise: a public plan, noise of the whole epsilon and no more, and the pooled probit without."""
 
+import re
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from scripted_noise import RecordingNoise
 
 SYNTHETIC, MACHINE, KIDNEY = synthetic_study(3, 8), load_study("moral-machine"), load_study("kidney")
 ALL = [VoterScore(), PooledScore(), PooledChoices()]
+PAGE = (Path(__file__).parents[3] / "docs/mechanisms.md").read_text(encoding="utf-8")
 every_mechanism = pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.name)
 
 
@@ -89,6 +92,26 @@ def test_records_are_looked_at_twice_where_there_is_enough_to_correct(study, lou
     plan = FisherPlan.of(design, loudness * design.directions, Epsilon(1), by_voter=False, design_known=design_known)
     assert plan.steps == steps
     assert (plan.rest is not None) == (steps == 2 and study is MACHINE)
+
+
+def test_products_are_measured_from_where_the_docs_say():
+    """For three, five and nine factors: where the noise of m squares, times the root of k, is three tenths of them.
+
+    Cube noise on m means of N voters at epsilon e has the variance (2 / (N e))^2 (m + 1) (m + 2) / 3; a square is read
+    as twice its share of 4, and gets 0.3 x 0.4 of epsilon.
+    """
+    (told,) = re.findall(r"from (\d+) on \(three factors\), (\d+) \(five\), (\d+) \(nine\)", PAGE)
+    for study, stated in zip((SYNTHETIC, KIDNEY, MACHINE), map(int, told), strict=True):
+        design = public_design(study)
+        k = design.directions
+        m = k * (k + 1) // 2
+        least = 2 * 2 / 0.12 * np.sqrt((m + 1) * (m + 2) / 3) * np.sqrt(k) / 0.3
+        assert least / k == pytest.approx(stated, abs=1)
+        before, after = (
+            FisherPlan.of(design, int(units), Epsilon(1), by_voter=True, design_known=False)
+            for units in (0.995 * least, 1.005 * least)
+        )
+        assert (before.products, after.products) == (False, True)
 
 
 @every_mechanism

@@ -146,7 +146,7 @@ class FisherPlan:
         products = (
             squares is not None
             and directions > 1
-            and square_noise(units, squares, pairs) * math.sqrt(directions) <= _PRODUCTS_NOISE
+            and _square_noise(units, squares, pairs) * math.sqrt(directions) <= _PRODUCTS_NOISE
         )
         rest = None
         if second is not None and widened:
@@ -166,7 +166,7 @@ class FisherPlan:
         )
 
 
-def square_noise(units: int, epsilon: Epsilon, measured: int) -> float:
+def _square_noise(units: int, epsilon: Epsilon, measured: int) -> float:
     """Return the standard deviation of the noise on each of so many mean squares, relative to a mean square of 1."""
     return SQUARE_REACH / 2 * math.sqrt(cube_variance(2 / (units * epsilon.value), 1.0, measured))
 
