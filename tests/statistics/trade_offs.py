@@ -1,26 +1,34 @@
 """Releases of crowds who were asked trade-offs, where a side that is better in one respect is worse in another.
 
-python tests/statistics/trade_offs.py MECHANISM VOTERS RECORDS EPSILON RELEASES        rows of docs/knowledge.md
+python tests/statistics/trade_offs.py MECHANISM VOTERS RECORDS EPSILON RELEASES [blind]        rows of docs/knowledge.md
 
 The dilemmas are those of the study's generator of the paper's synthetic crowds with three features; of those in which
 what speaks for a side by the crowd's preference is more than usual, three in four are not asked. So features go
 together (correlations of 0.17 to 0.24), and the crowd's preference shows less of itself than in the generator's
 dilemmas.
 Covered is the share of 95 % intervals that hold the population's value; size is that of the unshrunk estimate, and of
-the mean that probabilities are made from, relative to that value.
+the mean that probabilities are made from, relative to that value. With "blind", a trusted aggregator's release measures
+mean squares along the axes only, and supposes no products.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from populations import probit_of, release
 from scipy.special import ndtr
 
 from crowdveil.ballots.ballots import Ballots
+from crowdveil.estimation import step_estimate
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import fisher_scoring
+from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 
@@ -69,9 +77,19 @@ def measure(mechanism: str, voters: int, records: int, epsilon: Epsilon, release
     return np.array(covered), np.array(sizes)
 
 
-def main(mechanism: str, voters: str, records: str, epsilon: str, releases: str) -> None:
+def main(mechanism: str, voters: str, records: str, epsilon: str, releases: str, blind: str = "") -> None:
     """Print a row."""
-    covered, sizes = measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(releases))
+    planned = FisherPlan.of
+
+    def nothing_ahead(*given: Any, **named: Any) -> FisherPlan:
+        return replace(planned(*given, **named), products=False, ahead=False)
+
+    with ExitStack() as patches:
+        if blind == "blind":
+            patches.enter_context(mock.patch.object(FisherPlan, "of", nothing_ahead))
+            for module in (step_estimate, fisher_scoring):
+                patches.enter_context(mock.patch.object(module, "product_deviation", return_value=0.0))
+        covered, sizes = measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(releases))
     shares = f"{covered.mean(axis=0).min():.3f} | {covered.mean():.3f}"
     told = " | ".join(f"{size:.3f}" for size in sizes.mean(axis=0))
     print(f"| `{mechanism}` | {voters} | {records} | {epsilon} | {releases} | {shares} | {told} |", flush=True)
