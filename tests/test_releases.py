@@ -58,6 +58,7 @@ UNKNOWN = Uncertainty(
         UNKNOWN,
         replace(UNKNOWN, rest=np.zeros((2, 0)), freedom=None),
         replace(UNKNOWN, divided=np.array([[0.03]])),
+        replace(UNKNOWN, shown=(0.5, 1.25)),
     ],
 )
 def test_round_trip(tmp_path, unknown):
@@ -100,6 +101,9 @@ DAMAGES = {
     "freedom below zero": lambda u: u.update(freedom=-1),
     "divided in another shape": lambda u: u.update(divided=[0.03]),
     "division below zero": lambda u: u.update(divided=[[-0.03]]),
+    "nothing shown": lambda u: u.update(shown=[0.0, 1.0]),
+    "shown the wrong way round": lambda u: u.update(shown=[1.2, 0.8]),
+    "shown without an end": lambda u: u.update(shown=[0.8]),
 }
 
 
@@ -115,7 +119,7 @@ def test_what_is_not_known_must_be_whole(damage):
 
 def test_an_older_format_is_refused_in_one_line():
     data = {**example().as_dict(), "format": "crowdveil release 1"}
-    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 4'") as refusal:
+    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 5'") as refusal:
         release_from_dict(signed_again(data))
     assert "\n" not in str(refusal.value)
 
@@ -209,6 +213,16 @@ def test_an_interval_covers_wherever_a_bounded_error_moves_its_center(turn, size
         moved = math.hypot(turn * axis, size * 0.4 * axis) / deviation
         covered = stats.norm.cdf(wide / deviation - moved) - stats.norm.cdf(-wide / deviation - moved)
         assert covered == pytest.approx(0.95, abs=1e-4)
+
+
+@pytest.mark.parametrize(("center", "ends"), [(0.4, (0.16, 1.2)), (-0.4, (-1.2, -0.16)), (0.1, (-0.2, 0.6))])
+def test_an_interval_covers_whatever_the_dilemmas_may_have_shown_of_the_preference(center, ends):
+    """Without it, the interval is the center with 0.2 to either side; they showed half of it, or a quarter more."""
+    shown = replace(UNKNOWN, rest=np.zeros((2, 1)), sampling=np.zeros((1, 1)), doubt=np.array([0.2]), shown=(0.5, 1.25))
+    made = example(unknown=replace(shown, center=np.array([center])), noise=Gaussian(1e-12))
+    assert made.intervals[0] == pytest.approx(ends)
+    parts = made.error_parts()
+    assert parts["model"].to_list() == pytest.approx(np.ptp(made.intervals, axis=1) / 2)
 
 
 def test_a_release_says_where_nothing_can_be_told_from_zero():

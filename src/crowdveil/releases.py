@@ -192,7 +192,7 @@ def checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()
 
 
-FORMAT = "crowdveil release 4"
+FORMAT = "crowdveil release 5"
 _MEASURED = {
     "factors": "Measured along factors: what these leave out is bounded by its prior; a release along features "
     "measures it.",
@@ -375,8 +375,9 @@ class Release(Publication):
         Each of the parts noise, sampling, model (clipping, the model of voters, the dilemmas) and left out (directions
         that no factor covers, where they were not measured) is half of the width that the interval would have if there
         were no other cause. They do not add up: the half width is at least the root of the sum of the squares of noise,
-        sampling and left out, and at most that plus the model's part. It is less only where the interval is cut off at
-        the largest preference possible. Where the factors are the features, these have the only rows.
+        sampling and left out, and at most that plus the model's part (where dilemmas may have shown less than supposed,
+        ``unknown.shown``, the root is first divided by that). It is less only where the interval is cut off at the
+        largest preference possible. Where the factors are the features, these have the only rows.
         """
         import polars as pl
 
@@ -398,7 +399,9 @@ class Release(Publication):
         if self.unknown is None:
             return [noise, 0.0, 0.0, 0.0, half_width]
         parts = self.unknown.error_parts(direction, noise, ERROR_BAR, left_out=left_out)
-        return [parts.noise, parts.sampling, parts.model, parts.left_out, half_width]
+        center = self.unknown.margin(direction)
+        low, high = self.unknown.as_shown(center - parts.model, center + parts.model)
+        return [parts.noise, parts.sampling, (high - low) / 2, parts.left_out, half_width]
 
     def to_pandas(self) -> Any:
         """Return ``to_polars`` as a pandas table, if pandas is installed."""

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crowdveil.estimation.step_estimate import DESIGN_DEVIATION, DilemmaMoments, UnitCounts, product_deviation
+from crowdveil.estimation.step_estimate import UnitCounts
 
 AXES = np.array([[1.5, 0.2], [-0.3, 1.0], [0.8, -0.6], [0.1, 0.4]])
 """Four dilemmas that are equally probable, with each sign; their scores along two axes."""
@@ -55,37 +55,3 @@ def test_voters_who_are_clipped_scatter_by_one_along_each_axis_at_most():
 def test_a_voter_who_differs_in_one_direction_alone_may_scatter_more_than_one_who_differs_in_all():
     units, variances = UnitCounts(False, 20, 20 * 40, 20 * 40**2), np.ones(5)
     assert (units.divided(variances) > 3 * units.sampling(variances, 1.0, 2 / (np.pi * 5))).all()
-
-
-def test_what_is_not_known_of_dilemmas_moves_a_step_by_the_inverse_of_their_moments_times_it():
-    """Played out: 200,000 errors of the moments, symmetric, as large as is supposed; to four standard errors.
-
-    Two rows of a symmetric error share a product. In the formula rows are independent, as they nearly are of many axes.
-    """
-    moments = np.array([[1.0, 0.6, 0.0], [0.6, 0.8, -0.2], [0.0, -0.2, 1.3]])
-    squares, product, moved = np.array([0.1, 0.2, 0.05]), 0.15, np.array([0.5, -0.3, 0.8])
-    rng, draws = np.random.default_rng(3), 200_000
-    errors = np.zeros((draws, 3, 3))
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        errors[:, i, j] = errors[:, j, i] = product * rng.standard_normal(draws)
-    for i in range(3):
-        errors[:, i, i] = squares[i] * moments[i, i] * rng.standard_normal(draws)
-    told = DilemmaMoments(moments, squares, product).deviations(moved, float(np.linalg.norm(moved)))
-    alone = (errors @ moved).std(axis=0)
-    assert np.sqrt(np.square(np.linalg.inv(moments)) @ np.square(alone)) == pytest.approx(told, rel=4 / np.sqrt(draws))
-
-
-@pytest.mark.parametrize("axes", [2, 3, 9, 23])
-def test_products_that_were_not_measured_are_as_unsure_as_a_mean_square_however_many_axes_there_are(axes):
-    """The length of what they add to a step along any axis, relative to the step."""
-    along = np.eye(axes)[0]
-    unsure = DilemmaMoments(np.eye(axes), np.zeros(axes), product_deviation(axes)).deviations(along, 1.0)
-    assert np.linalg.norm(unsure) == pytest.approx(DESIGN_DEVIATION)
-
-
-def test_a_direction_that_is_stretched_has_so_many_times_the_mean_square_and_no_other_has():
-    direction = np.array([0.6, 0.8])
-    stretched = DilemmaMoments.of(2, known=True).stretched(direction, 0.49).moments
-    assert direction @ stretched @ direction == pytest.approx(0.49)
-    across = np.array([-0.8, 0.6])
-    assert (across @ stretched @ across, across @ stretched @ direction) == pytest.approx((1.0, 0.0))

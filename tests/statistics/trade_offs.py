@@ -25,7 +25,7 @@ from populations import probit_of, release
 from scipy.special import ndtr
 
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.estimation import step_estimate
+from crowdveil.estimation import dilemma_moments
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms import fisher_scoring
 from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
@@ -87,7 +87,7 @@ def main(mechanism: str, voters: str, records: str, epsilon: str, releases: str,
     with ExitStack() as patches:
         if blind == "blind":
             patches.enter_context(mock.patch.object(FisherPlan, "of", nothing_ahead))
-            for module in (step_estimate, fisher_scoring):
+            for module in (dilemma_moments, fisher_scoring):
                 patches.enter_context(mock.patch.object(module, "product_deviation", return_value=0.0))
         covered, sizes = measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(releases))
     shares = f"{covered.mean(axis=0).min():.3f} | {covered.mean():.3f}"

@@ -13,7 +13,7 @@ propagated with the slope at the mode. Two more unknowns are bounded:
 
 - How much voters differ.
 - The dilemmas, if the study's generator did not draw them (``tilted_design``): the part of their tilt that the data do
-  not determine.
+  not determine, and how much of the preference they show.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class UnshrunkFit:
     """Covariance of the center due to noise in the reports about dilemmas, and to the finite sample of dilemmas."""
     apart: FloatArray
     """Covariance, for one record, of the center of noiseless scores around the crowd's own pooled probit."""
+    shown: tuple[float, float] = (1.0, 1.0)
+    """Bounds on how much of the preference the dilemmas show, relative to those of the axes."""
 
 
 def fit_mean_scores(
@@ -71,12 +73,14 @@ def fit_mean_scores(
     # The finite sample of dilemmas adds an error, which dominates in large polls.
     told = gain @ (shown.T @ shown / len(shown) ** 2) @ gain.T
     untold = np.zeros_like(covariance)
+    shows = (1.0, 1.0)
     if dilemmas is not None:
+        shows = dilemmas.shown(axes.design.along, usual.center)
         moved = gain @ (shown.T @ dilemmas.moments / len(shown))
         told = told + moved @ dilemmas.noise @ moved.T
         untold = moved @ dilemmas.untold @ moved.T
     doubt = apart + bent + TILT_REACH * np.sqrt(np.diag(untold))
-    return UnshrunkFit(usual.center, gain, doubt, told, _apart(axes, usual, gain))
+    return UnshrunkFit(usual.center, gain, doubt, told, _apart(axes, usual, gain), shows)
 
 
 def _apart(axes: RecordAxes, line: _Line, gain: FloatArray) -> FloatArray:

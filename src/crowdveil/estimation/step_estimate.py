@@ -10,21 +10,16 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.ballot_means import BallotMeans
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, fit_clipped_means, loudness
 from crowdveil.estimation.design import AxisSample, Design
+from crowdveil.estimation.dilemma_moments import DESIGN_BOUND, DilemmaMoments
 from crowdveil.estimation.moments import Belief, fit_scores
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import ScoringStep, clip_in_deviations, doubted, widened
 
-DESIGN_DEVIATION = 0.3
-"""Prior relative standard deviation of the mean square along an axis from that of the public design."""
-DESIGN_BOUND = 0.5
-"""Error bars allow for this many of these deviations. Larger deviations are measured by the mean squares, if N epsilon
-is large enough to pay for them, or specified by someone who knows which dilemmas were asked."""
 _BELIEVED = 0.5
 """Standard deviation that a belief assigns to an error, as a fraction of the bound on it."""
 _SHORTEST = 1e-9
@@ -93,59 +88,6 @@ def most_alike(directions: int) -> float:
     correlation is tau^2 / (1 / k + tau^2) of this.
     """
     return 2 / (math.pi * directions)
-
-
-def product_deviation(directions: int) -> float:
-    """Return the standard deviation to expect of the mean product along two axes, if nothing was measured.
-
-    All products together are as unsure as a mean square: what they add to a step is DESIGN_DEVIATION times as long as
-    the step, however many axes there are. Of three axes that is 0.21, of nine 0.11. (In the public files of four
-    studies it is 0.20 of three axes, 0.07 of five, and 0.01 and 0.03 of nine.)
-    """
-    return DESIGN_DEVIATION / math.sqrt(max(directions - 1, 1))
-
-
-@dataclass(frozen=True)
-class DilemmaMoments:
-    """The mean products, along the axes of a design, of the dilemmas that a crowd was asked; 1 and 0 for a study's own.
-
-    A step's length depends on them: where a score is divided by too large a mean square, the step is too short.
-    """
-
-    moments: FloatArray
-    squares: FloatArray
-    """Standard deviation of what is not known of each mean square, relative to it."""
-    products: float
-    """Standard deviation of what is not known of each other mean product, relative to the roots of the squares."""
-
-    @classmethod
-    def of(cls, directions: int, *, known: bool) -> DilemmaMoments:
-        """Return those of a study's own dilemmas; if they are not known to be asked, with the doubts of a file."""
-        squares = np.full(directions, 0.0 if known else DESIGN_DEVIATION)
-        return cls(np.eye(directions), squares, 0.0 if known else product_deviation(directions))
-
-    def deviations(self, moved: FloatArray, distance: float) -> FloatArray:
-        """Return the standard deviation along each axis of a step that moves so far along each, and so far in all.
-
-        A step is the inverse of the information times a mean score. If the moments, and so the information, are off by
-        D, it is off by the inverse of the moments times D times the step. The more the dilemmas' features go together,
-        the larger is that inverse.
-        """
-        others = np.maximum(distance**2 - np.square(moved), 0.0)
-        missed = np.square(self.squares * np.diag(self.moments) * moved) + self.products**2 * others
-        return np.asarray(np.sqrt(np.square(np.linalg.inv(self.moments)) @ missed), np.float64)
-
-    def stretched(self, direction: FloatArray, ratio: float) -> DilemmaMoments:
-        """Return moments of which the mean square along a direction of length 1 is multiplied by this ratio."""
-        longer = np.eye(len(direction)) + (math.sqrt(ratio) - 1) * np.outer(direction, direction)
-        return replace(self, moments=longer @ self.moments @ longer)
-
-    def widened(self, left_out: int) -> DilemmaMoments:
-        """Return the moments along axes of which the last, for directions that factors leave out, are not measured."""
-        unmeasured = self.of(left_out, known=not self.squares.any())
-        squares = np.concatenate([self.squares, unmeasured.squares])
-        products = max(self.products, product_deviation(len(squares))) if self.products else 0.0
-        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, products)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ generator's. Beyond that only squares are reported, and products are assumed to 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.design import Design, measured_design, weighted_squares
+from crowdveil.estimation.dilemma_moments import product_deviation, shown_range
 from crowdveil.study.study import Study
 
 TILT = 0.15
@@ -39,6 +41,10 @@ _ROUNDS = 40
 _REPEATS = 8
 _SETTLED = 1e-4
 _LONGEST_STEP = 1.0
+_REPORTED = 2.0
+"""Standard deviations of a mean square that was reported, within which it is taken to be."""
+_LEAST_SHOWN = 0.1
+"""Least mean square in any direction."""
 
 
 def moment_count(axes: int) -> int:
@@ -109,6 +115,33 @@ class TiltedDesign:
     """Covariance of the prior's shrinkage of lambda toward zero."""
     spread: FloatArray
     """Posterior covariance of lambda."""
+    told: FloatArray
+    """Mean moments as reported."""
+    errors: FloatArray
+    """Covariance of their errors."""
+
+    def shown(self, along: FloatArray, direction: FloatArray) -> tuple[float, float]:
+        """Return bounds on the mean square of dilemmas in a direction along the axes, relative to that in the sample.
+
+        ``along`` is the sample along the axes. Far from the clips, x_i^2 is 2 (m + 1), and x_i x_j is 2 m, of the
+        moment m. So the reported moments tell the mean square without a prior, to within _REPORTED deviations of their
+        errors, and of what to expect of products that were not reported. What is usual of files (``shown_range``)
+        bounds it, too, unless the reports contradict that.
+        """
+        u = direction / max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
+        sampled = float(np.square(along @ u).mean())
+        first, second = moment_axes(len(u))
+        slopes = np.where(first == second, 2.0, 4.0) * u[first] * u[second]
+        reported = sampled + float(slopes @ (self.told - self.moments.mean(axis=0)))
+        variance = float(slopes @ self.errors @ slopes)
+        if len(first) == len(u):
+            variance += 2 * (1 - float(np.sum(u**4))) * product_deviation(len(u)) ** 2
+        reach = _REPORTED * math.sqrt(variance)
+        low, high = max(reported - reach, _LEAST_SHOWN), max(reported + reach, _LEAST_SHOWN)
+        least, most = shown_range(len(u))
+        if low < most and high > least:
+            low, high = max(low, least), min(high, most)
+        return low / sampled, high / sampled
 
 
 def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDesign:
@@ -145,6 +178,8 @@ def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDe
         # At its mode, Student's t is more curved than a normal of the same variance.
         untold=np.asarray((_FREEDOM + 1) * spread @ prior @ spread, np.float64),
         spread=np.asarray(known, np.float64),
+        told=told,
+        errors=covariance,
     )
 
 

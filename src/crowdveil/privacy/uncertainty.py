@@ -8,8 +8,9 @@ beta = basis @ gamma over the features. The estimate has four sources of error:
 - **Sampling** of voters: another crowd from the same population would have answered differently.
 - **Doubt**: bias from clipping, from the model of voters, and from dilemmas that the study's generator did not draw. It
   is bounded along each axis, by the length of an error in any direction (**turn**), and by the relative error of the
-  preference's **size**. A preference of another size prefers the same side of every dilemma, so error bars allow for an
-  error of the size, and certainty need not.
+  preference's **size**. Where nobody knows how features go together in the dilemmas, these may have **shown** more or
+  less of it than the estimate supposes. A preference of another size prefers the same side of every dilemma, so error
+  bars allow for an error of the size, and certainty need not.
 - The **rest**: directions in which features differ and no factor does. They were not measured. Under their prior, they
   together move the margin of a dilemma by a tenth of what the factors may move it by (``estimation.prior``).
 
@@ -107,6 +108,9 @@ class Uncertainty:
     divided: FloatArray | None = None
     """Bound on the sampling covariance along any one direction, if voters differ in that direction alone. None if
     ``sampling`` was measured along every direction."""
+    shown: tuple[float, float] = (1.0, 1.0)
+    """Bounds on how much of the preference its dilemmas show, relative to those that the estimate supposes. In
+    trade-offs they show less: the preference is the estimate divided by a number between these."""
 
     def along_factors(self, directions: FloatArray) -> FloatArray:
         """Return directions (rows) with the axes that no factor covers projected out.
@@ -173,9 +177,15 @@ class Uncertainty:
         left_out = differences @ self.rest
         return np.asarray(self._rest_reach * self.drawn_rest * np.sqrt(np.square(left_out).sum(axis=-1)), np.float64)
 
+    @property
+    def furthest_size(self) -> float:
+        """Bound on the relative error of the center's length, whatever its cause."""
+        least, most = self.shown
+        return max((1 + self.size) / least - 1, 1 - (1 - self.size) / most)
+
     def size_bound(self, difference: FloatArray) -> float:
         """Return a bound on the effect of an error of the size on the margin of a dilemma."""
-        return self.size * abs(self.margin(difference))
+        return self.furthest_size * abs(self.margin(difference))
 
     def sampling_deviation(self, difference: FloatArray) -> float:
         """Return the standard deviation of the margin due to the sampling of voters."""
@@ -202,14 +212,25 @@ class Uncertainty:
             noise=noise,
             sampling=self._quantile(confidence) * self.sampling_deviation(difference),
             left_out=self.rest_width(difference, confidence) if left_out else 0.0,
-            moved=math.hypot(turned, self.size_bound(difference)),
+            moved=math.hypot(turned, self.size * abs(self.margin(difference))),
             doubt=float(self.doubt @ np.abs(x)),
             confidence=confidence,
         )
 
-    def half_width(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> float:
-        """Return the half-width of an interval for the margin at this confidence, given that of the noise alone."""
-        return self.error_parts(difference, noise, confidence, left_out=left_out).half_width
+    def interval(
+        self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool
+    ) -> tuple[float, float]:
+        """Return an interval for the margin at this confidence, given the half-width of the noise alone."""
+        center = self.margin(difference)
+        width = self.error_parts(difference, noise, confidence, left_out=left_out).half_width
+        return self.as_shown(center - width, center + width)
+
+    def as_shown(self, low: float, high: float) -> tuple[float, float]:
+        """Return the ends of an interval for the estimate, divided by any number between the bounds of ``shown``.
+
+        Each end is divided by the bound that moves it outward, so an interval that excludes zero still does.
+        """
+        return min(low / shows for shows in self.shown), max(high / shows for shows in self.shown)
 
     def rest_width(self, difference: FloatArray, confidence: float) -> float:
         """Return the half-width of the prior interval for the contribution of the directions left out."""
@@ -252,6 +273,7 @@ class Uncertainty:
             "disagreement": self.disagreement,
             "common": self.common,
             "divided": None if self.divided is None else self.divided.tolist(),
+            "shown": list(self.shown),
         }
 
     @classmethod
@@ -277,6 +299,9 @@ class Uncertainty:
         left_out = int(data["left_out"])
         if not 0 <= left_out <= k:
             raise ValueError(f"of {k} axes, {left_out} cannot be left out by factors")
+        least, most = map(float, data["shown"])
+        if not 0 < least <= most < math.inf:
+            raise ValueError(f"dilemmas cannot show between {least:g} and {most:g} times what was supposed")
         return cls(
             **arrays,
             freedom=freedom,
@@ -287,6 +312,7 @@ class Uncertainty:
             size=float(more[3]),
             disagreement=float(more[4]),
             common=float(more[5]),
+            shown=(least, most),
         )
 
 
@@ -338,10 +364,9 @@ def intervals(unknown: Uncertainty, noise: NoiseDistribution, directions: FloatA
     """
     rows = []
     for direction in directions:
-        width = unknown.half_width(direction, noise.half_width(direction, ERROR_BAR), ERROR_BAR, left_out=left_out)
-        center = unknown.margin(direction)
+        ends = unknown.interval(direction, noise.half_width(direction, ERROR_BAR), ERROR_BAR, left_out=left_out)
         range_ = unknown.whole_range(direction)
         range_ += unknown.rest_width(direction, ERROR_BAR) if left_out else 0.0
-        low, high = np.clip([center - width, center + width], -range_, range_)
+        low, high = np.clip(ends, -range_, range_)
         rows.append([low, high] if low < high else [-range_, range_])
     return np.array(rows)

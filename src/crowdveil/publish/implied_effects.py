@@ -69,7 +69,9 @@ def mean_reach(release: Release, dilemmas: FloatArray, sides: FloatArray | Small
     tau, deviation = _threshold(release)
     near, far = _density(margins - tau), _density(margins + tau)
     gradient = (sides * (near + far)) @ dilemmas / len(sides)
-    reach = unknown.half_width(gradient, release.noise.half_width(gradient, ERROR_BAR), ERROR_BAR, left_out=True)
+    low, high = unknown.interval(gradient, release.noise.half_width(gradient, ERROR_BAR), ERROR_BAR, left_out=True)
+    middle = unknown.margin(gradient)
+    reach = max(high - middle, middle - low)
     return math.hypot(reach, _NORMAL * deviation * float((sides * (far - near)).mean()))
 
 

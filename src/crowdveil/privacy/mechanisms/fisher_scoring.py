@@ -18,20 +18,17 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
+from crowdveil.estimation.dilemma_moments import DESIGN_BOUND, DESIGN_DEVIATION, DilemmaMoments, product_deviation
 from crowdveil.estimation.dilemmas import shown_dilemmas
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import STEP_DOUBT, ScoringStep, clip_doubts, clip_in_deviations
 from crowdveil.estimation.step_estimate import (
-    DESIGN_BOUND,
-    DESIGN_DEVIATION,
     ClipEffect,
-    DilemmaMoments,
     StepEstimate,
     UnitCounts,
     estimate_from_records,
     estimate_from_voters,
     most_alike,
-    product_deviation,
 )
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, from_features

@@ -81,7 +81,7 @@ def _size_doubt(unknown: Uncertainty, shown: FloatArray) -> float:
         return 0.0
     slope = along.T @ margins / square
     variance = float(slope @ (unknown.covariance + np.diag(unknown.doubt**2) / 4) @ slope)
-    return min(math.sqrt(variance + unknown.size**2 / 4), 1.0)
+    return min(math.sqrt(variance + unknown.furthest_size**2 / 4), 1.0)
 
 
 def _stretched(noise: NoiseDistribution, factor: float) -> NoiseDistribution:

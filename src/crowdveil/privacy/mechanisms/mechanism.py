@@ -83,9 +83,15 @@ _POLL_DREW = "The dilemmas are the study's own, as the poll drew them."
 DILEMMAS_PUBLIC = "The dilemmas are known: only the choices are secret."
 
 
-def dilemmas_in_doubt(share: float, of_what: str = "what they show along each axis") -> str:
-    """Return the fact about dilemmas that were not looked at, for which error bars allow by this share."""
-    return f"The dilemmas are taken to be the study's own; error bars allow for {share:.0%} of {of_what}."
+def dilemmas_in_doubt(
+    share: float, of_what: str = "what they show along each axis", shown: tuple[float, float] | None = None
+) -> str:
+    """Return the fact about dilemmas that were not looked at, for which error bars allow by this share.
+
+    ``shown`` bounds how much of the preference they show, if error bars allow for that, too.
+    """
+    more = "" if shown is None else f", and for their showing {shown[0]:.0%} to {shown[1]:.0%} of the preference"
+    return f"The dilemmas are taken to be the study's own; error bars allow for {share:.0%} of {of_what}{more}."
 
 
 def dilemmas_measured(by: str, *, together: bool) -> str:
@@ -135,6 +141,7 @@ def uncertainty_along(
     shift: float = 0.0,
     unasked: FloatArray | None = None,
     divided: FloatArray | None = None,
+    shown: tuple[float, float] = (1.0, 1.0),
 ) -> Uncertainty:
     """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
 
@@ -147,7 +154,8 @@ def uncertainty_along(
 
     ``shift`` bounds, per unit of length, how far an estimate without noise is from the crowd's own preference for any
     other reason. ``divided`` is the sampling covariance of a population that is divided along a single direction, where
-    ``sampling`` supposes that it is not.
+    ``sampling`` supposes that it is not. ``shown`` bounds how much of the preference the dilemmas show, relative to
+    those that the estimate supposes.
 
     ``unasked`` projects onto directions that no dilemma was about (``never_asked``). There the estimate is zero, and
     the truth may be anything: an error of length 2 REACH in these directions is at most that times the root of the
@@ -184,6 +192,7 @@ def uncertainty_along(
         disagreement=DISAGREEMENT,
         common=common_size(design.along[:, : design.directions - design.left_out]),
         divided=divided,
+        shown=shown,
     )
 
 

@@ -18,6 +18,7 @@ from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, gain_of_whol
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, measured_design
+from crowdveil.estimation.dilemma_moments import shown_range, shown_size
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
@@ -234,6 +235,7 @@ class OneBit:
             noise,
             np.zeros_like(noise),
             _USUAL_DOUBT + (0.0 if settings.drawn else _DESIGN_DOUBT),
+            size=0.0 if settings.drawn else shown_size(measured_design(study).directions),
             rest_known=study.along == "features",
             hoeffding=True,
             records=voters,
@@ -353,6 +355,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
     length = float(np.linalg.norm(fit.center))
+    shown = (1.0, 1.0) if settings.drawn else shown_range(design.directions)
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit.gain, errors),
@@ -360,7 +363,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
             "bits_per_report": means.sizes,
             "axes": design.directions,
             "weighing": "every voter counts once",
-            **settings.dilemma_facts(dilemmas_in_doubt(_DESIGN_DOUBT)),
+            **settings.dilemma_facts(dilemmas_in_doubt(_DESIGN_DOUBT, shown=shown)),
         },
         uncertainty_along(
             design,
@@ -373,6 +376,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
             size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
             # The number of records is secret: assume one per voter.
             records=means.voters,
+            shown=shown,
         ),
     )
 

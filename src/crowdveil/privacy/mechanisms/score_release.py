@@ -15,6 +15,7 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import measured_design
+from crowdveil.estimation.dilemma_moments import shown_size
 from crowdveil.estimation.disagreement import at_least
 from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.mean_scores import UnshrunkFit, fit_mean_scores
@@ -264,6 +265,7 @@ class ScoreRelease:
                 freedom=means.freedom,
                 records=records,
                 shift=_shift(fit, records),
+                shown=fit.shown,
             ),
         )
 
@@ -297,6 +299,7 @@ class ScoreRelease:
             noise,
             np.zeros_like(noise),
             _USUAL_DOUBT if settings.drawn else _FILE_DOUBT,
+            size=0.0 if settings.drawn else shown_size(measured_design(study).directions),
             rest_known=study.along == "features",
             records=answered,
             shift=_shift(_indifferent(study), answered),

@@ -273,7 +273,7 @@ def _bars(study: Study, errors: _CrowdErrors) -> dict[str, float | None]:
     for factor, row in zip(study.factors, study.factor_map, strict=True):
         x = row @ basis
         noise = NormalDist().inv_cdf((1 + _BAR) / 2) * math.sqrt(float(x @ errors.noise[:k, :k] @ x))
-        bar = unknown.half_width(row, noise, _BAR, left_out=False)
+        bar = unknown.interval(row, noise, _BAR, left_out=False)[1]
         bars[factor.name] = bar if 0 < bar < unknown.whole_range(row) else None
     return bars
 
