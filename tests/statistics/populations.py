@@ -4,6 +4,7 @@ python tests/statistics/populations.py MECHANISM RELEASES        the whole sweep
 python tests/statistics/populations.py MECHANISM RELEASES EPSILON VOTERS RECORDS        one setting of it
 
 MECHANISM may be 'score --robust 0.02' or 'score --along features', and EPSILON 0.3/1/3: as many voters have each.
+'score --dilemmas unknown' releases the crowd as a file, of which nobody says that the generator drew its dilemmas.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class Population:
 
 
 def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: int, **settings: Any) -> Release:
-    """Release a crowd's preference; devices know that the generator drew its dilemmas."""
+    """Release a crowd's preference; devices know that the generator drew its dilemmas, unless it is said otherwise."""
     mechanism, *options = mechanism.split(" --")
     given = dict(option.split(" ") for option in options)
     along = given.get("along")
@@ -142,7 +143,8 @@ def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: 
         return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism, along=along)
     made, voters = DISTRIBUTED[mechanism], ballots.voters
     robust = float(given.get("robust", 0.0))
-    chosen = {"drawn": True, "voters": voters, "robust": robust, **settings}
+    drawn = given.get("dilemmas") != "unknown"
+    chosen = {"drawn": drawn, "voters": voters, "robust": robust, **settings}
     public = MechanismSettings(replace(ballots.study, along=along), ballots.study.norm_bound, **chosen)
     epsilons = epsilon.of(voters, seed) if isinstance(epsilon, Mixture) else Epsilons.same(epsilon, voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))

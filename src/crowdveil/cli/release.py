@@ -98,7 +98,8 @@ def release(
         typer.Option(
             metavar="BALLOTS",
             help="Dilemmas that are public (ballots, whose choices are not read), or: study, if its own generator drew "
-            "the dilemmas that were asked (of devices' reports, only the latter). Default: unknown dilemmas.",
+            "the dilemmas that were asked (of devices' reports, only the latter). Default: unknown dilemmas, for which "
+            "error bars are wider: of vldp and rldp, two to four times.",
             rich_help_panel=MECHANISM,
         ),
     ] = None,
