@@ -39,8 +39,8 @@ def test_of_a_designated_factor_only_its_scenario_counts():
     assert signs[:, FACTORS.index("gender")].tolist() == [1, -1, 0, 0]
     assert signs[:, FACTORS.index("number")].tolist() == [0, 0, -1, 0]
     assert signs[:, FACTORS.index("law")].tolist() == [0, 0, 0, 1]
-    assert contrasts(STUDY, found.scenarios.labels)[FACTORS.index("law")] == "pairs that differ in it"
-    assert contrasts(STUDY, found.scenarios.labels)[FACTORS.index("gender")] == "pairs of the scenario Gender"
+    assert contrasts(STUDY, typed=True)[FACTORS.index("law")] == "pairs that differ in it"
+    assert contrasts(STUDY, typed=True)[FACTORS.index("gender")] == "pairs of the scenario Gender"
 
 
 def test_without_types_of_scenario_all_pairs_that_differ_count():
@@ -50,7 +50,7 @@ def test_without_types_of_scenario_all_pairs_that_differ_count():
     assert signs[FACTORS.index("gender")] == 1
     assert signs[FACTORS.index("number")] == 1
     assert signs[FACTORS.index("age")] == 0
-    assert set(contrasts(STUDY, None)) == {"pairs that differ in it"}
+    assert set(contrasts(STUDY, typed=False)) == {"pairs that differ in it"}
 
 
 def test_an_effect_is_a_difference_of_shares_and_its_interval_knows_voters():

@@ -74,6 +74,37 @@ def test_effects_are_charged_written_and_read_again(name, ledger, tmp_path):
         cv.effects(crowd(), name, epsilon=1.5, ledger=ledger)
 
 
+def test_a_plan_does_not_tell_how_many_records_a_voter_has():
+    """With 100 voters at epsilon 3, whether squares are bought once turned on the 562nd record."""
+    machine = cv.load_study("moral-machine")
+    few = cv.simulate_crowd(machine, 100)
+    planned = [
+        cv.preview_effects(
+            Ballots.from_differences(machine, np.append(np.arange(100), records), few.differences[:records]),
+            "vlcp",
+            epsilon=3,
+        )
+        for records in (200, 561, 562, 1300)
+    ]
+    assert len({(one.mechanism.blocks, one.mechanism.squares) for one in planned}) == 1
+    assert len({tuple(one.expected_half_widths) for one in planned}) == 1
+
+
+@pytest.mark.parametrize("paradigm", ["vlcp", "rlcp", "vldp", "rldp"])
+def test_a_plan_does_not_tell_which_types_of_scenario_occur(paradigm):
+    crowd = cv.simulate_crowd("moral-machine", 50)
+    assert crowd.scenarios is not None
+    usual = ["Gender"] * crowd.records
+    planned = [
+        cv.preview_effects(replace(crowd, scenarios=Categories.encode(types)), paradigm, epsilon=0.1)
+        for types in (usual, [*usual[1:], "Age"], [*usual[1:], "of its own"], [*usual[1:], None])
+    ]
+    assert len({one.contrasts for one in planned}) == 1
+    assert "pairs of the scenario Age" in planned[0].contrasts
+    assert len({getattr(one.mechanism, "blocks", None) for one in planned}) == 1
+    assert len({tuple(one.expected_half_widths) for one in planned}) == 1
+
+
 def test_a_budget_that_does_not_cover_both_is_refused_with_its_numbers(ledger, tmp_path):
     asked = preview_together(crowd(), "rlcp", epsilon=2.5)
     with pytest.raises(BudgetExceeded, match=r"both together: requested epsilon 2\.5, remaining 2 of 2") as refusal:

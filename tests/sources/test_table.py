@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,17 @@ def test_scenarios_and_what_voters_said_come_along(tmp_path: Path) -> None:
     assert ballots.about["health"].to_list() == [None, None]
     assert imported.report.notes == (
         "1 of 2 people gave different answers to 'health': their 'health' counts as unknown",
+    )
+
+
+def test_a_type_of_scenario_that_an_effect_is_read_from_and_no_record_has_is_told(tmp_path: Path) -> None:
+    named = [replace(f, scenario=kind) for f, kind in zip(STUDY.factors, ("People", "Ages"), strict=False)]
+    mapping = TableMapping(replace(STUDY, named_factors=tuple(named)), scenario="kind")
+    rows = "a,left,1,0,0,0,People\na,left,1,0,0,0,ages\n"
+    imported = import_text(tmp_path, HEADER.replace("\n", ",kind\n") + rows, mapping)
+    assert imported.report.notes == (
+        "no record is of the scenario Ages, which the effect of a factor of study toy is read from: column kind has "
+        "People, ages",
     )
 
 

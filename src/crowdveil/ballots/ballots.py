@@ -220,7 +220,8 @@ class Ballots:
         """Chosen minus other, one row per record: all that estimates use.
 
         A record in which neither was chosen has no such row. Only the user can say whether it is right to leave it out
-        (``decided``): it shows in the number of records or voters, which every promise treats as public.
+        (``decided``): it shows in the number of voters, which every promise treats as public, or in that of records,
+        which only the promise to voters keeps secret.
         """
         self.check_decided()
         if not self.records or self.choices.min() == 1:

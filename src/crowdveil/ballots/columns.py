@@ -64,6 +64,10 @@ class Categories:
     def __getitem__(self, entries: Any) -> Categories:
         return Categories(self.labels, self.codes[entries])
 
+    def are(self, label: str) -> BoolArray:
+        """Return which entries have a label, which need not be among the labels."""
+        return np.asarray(self.codes == self.labels.index(label) if label in self.labels else self.codes < UNKNOWN)
+
     def to_list(self) -> list[str | None]:
         """Return each entry's label."""
         return [self.labels[code] if code >= 0 else None for code in self.codes.tolist()]

@@ -2,9 +2,10 @@
 
 An effect is a difference of shares, (plus - minus) / (plus + minus), over the pairs that are the factor's contrast: the
 pairs of the type of scenario that the study designates for it, where types are known, and elsewhere all pairs that
-differ in the factor (the average marginal component effect of Awad et al. 2018, Figure 2). This module defines which
-pairs count, and computes effects from exact answers or from the noisy reports of devices. Other modules release their
-counts under noise.
+differ in the factor (the average marginal component effect of Awad et al. 2018, Figure 2). Which types occur is secret,
+like the records that they are part of: only the study, and whether records have types, decide what a contrast is. This
+module defines which pairs count, and computes effects from exact answers or from the noisy reports of devices. Other
+modules release their counts under noise.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _PUBLIC_PAIRS = 50_000
 _SEED = 20_180_724
 
 
-def contrasts(study: Study, scenarios: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return for each factor, in words, the pairs that its effect is read from, given the known types of scenario."""
-    return tuple(DIFFER if label is None else OF_SCENARIO + label for label in _designated(study, scenarios))
+def contrasts(study: Study, *, typed: bool) -> tuple[str, ...]:
+    """Return for each factor, in words, the pairs that its effect is read from; ``typed`` if records have types."""
+    return tuple(DIFFER if label is None else OF_SCENARIO + label for label in designated(study, typed=typed))
 
 
 def pair_signs(study: Study, dilemmas: ValueArray, scenarios: Categories | None = None) -> SmallIntArray:
     """Return for each dilemma (rows) and factor +1 if the first side has more of it, -1 if the second; 0: left out."""
     signs = np.sign(study.contrasts(dilemmas)).astype(np.int8)
     if scenarios is not None:
-        for k, label in enumerate(_designated(study, scenarios.labels)):
+        for k, label in enumerate(designated(study, typed=True)):
             if label is not None:
-                signs[scenarios.codes != scenarios.labels.index(label), k] = 0
+                signs[~scenarios.are(label), k] = 0
     return signs
 
 
@@ -63,14 +64,9 @@ def counts_of_voters(ballots: Ballots) -> tuple[IntArray, IntArray]:
     return plus, np.add.reduceat(signs < 0, starts, axis=0, dtype=np.int64)
 
 
-def scenario_labels(ballots: Ballots) -> tuple[str, ...] | None:
-    """Return the types of scenario that these ballots tell apart."""
-    return None if ballots.scenarios is None else ballots.scenarios.labels
-
-
-def _designated(study: Study, scenarios: tuple[str, ...] | None) -> list[str | None]:
-    """Return the type of scenario of each factor's contrast, where these types are told apart."""
-    return [factor.scenario if factor.scenario in (scenarios or ()) else None for factor in study.factors]
+def designated(study: Study, *, typed: bool) -> list[str | None]:
+    """Return the type of scenario of each factor's contrast, or None for all pairs that differ in the factor."""
+    return [factor.scenario if typed else None for factor in study.factors]
 
 
 @lru_cache(maxsize=16)

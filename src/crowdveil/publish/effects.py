@@ -21,7 +21,7 @@ from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference, GroupEffects
 from crowdveil.engines.batches import completed, map_batches
 from crowdveil.errors import CrowdveilError, check_type, is_number, path_of, shown
-from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
+from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
@@ -116,7 +116,7 @@ def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
     choices = ballots if ballots.study.indifference is None else completed(ballots)
     moments: FloatArray = reduce(np.add, map_batches(choices, partial(_exact_tally, grouping)))
     counted = [GroupCounts(tuple(map(ratio_of, group)), float(group[:, REPORTS].max())) for group in moments]
-    named = contrasts(ballots.study, scenario_labels(first))
+    named = contrasts(ballots.study, typed=first.scenarios is not None)
     question, labels = (None, ()) if grouping is None else (grouping.question, grouping.labels)
     return effects_of(ballots.study, question, labels, named, counted, voters=ballots.voters)
 

@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import BallotSource, names_of
 from crowdveil.errors import CrowdveilError, check_fields, check_type
-from crowdveil.estimation.effects import contrasts, public_shares, scenario_labels
+from crowdveil.estimation.effects import contrasts, designated, public_shares
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
@@ -152,8 +152,10 @@ def preview_effects(
     grouping = None if by is None else find_grouping(first, by, dataset.voters)
     if grouping is not None and protected.unit is not Unit.VOTER:
         group_sizes(ballots, grouping)
-    labels = scenario_labels(first)
-    crowd = _public_crowd(study, labels, dataset.voters, dataset.records)
+    typed = first.scenarios is not None
+    # How many records a voter has is secret, if voters are protected: they are taken to answer whole ballots.
+    records = dataset.voters * study.drawing.dilemmas if protected.unit is Unit.VOTER else dataset.records
+    crowd = _public_crowd(study, dataset.voters, records, typed=typed)
     if weights is not None:
         check_type(weights, Weights, "weights", "give Weights(of_voters, bound)")
         if protected.place is not Place.CENTRAL:
@@ -165,7 +167,7 @@ def preview_effects(
         settings=MechanismSettings(study, study.norm_bound),
         guarantee=Guarantee(protected, level, level, study.norm_bound, dataset.voters),
         mechanism=mechanism,
-        contrasts=contrasts(study, labels),
+        contrasts=contrasts(study, typed=typed),
         crowd=crowd,
         charge=Charge(
             dataset=dataset.fingerprint,
@@ -181,14 +183,11 @@ def preview_effects(
     )
 
 
-def _public_crowd(study: Study, labels: tuple[str, ...] | None, voters: int, records: int) -> PublicCrowd:
-    share = np.maximum(public_shares(study, typed=labels is not None), 1 / records)
+def _public_crowd(study: Study, voters: int, records: int, *, typed: bool) -> PublicCrowd:
+    share = np.maximum(public_shares(study, typed=typed), 1 / records)
     each = records / voters
-    designated = [factor.scenario for factor in study.factors]
-    apart = tuple(
-        scenario is not None and scenario in (labels or ()) and designated.count(scenario) == 1
-        for scenario in designated
-    )
+    types = designated(study, typed=typed)
+    apart = tuple(scenario is not None and types.count(scenario) == 1 for scenario in types)
     return PublicCrowd(apart, records * share, voters * (1 - (1 - share) ** each), 1 + (each - 1) * share)
 
 

@@ -201,7 +201,7 @@ def effects_from_reports(
             study,
             None if groups is None else groups.question,
             labels,
-            contrasts(study, None),
+            contrasts(study, typed=False),
             counted,
             voters=len(epsilons),
             correlation=None if groups is None else _Correlation(groups.correction, added, counted),

@@ -35,8 +35,7 @@ def implied_effects(release: Release) -> Effects:
             "follow from a release of the recommended mechanism, or come from crowdveil effects"
         )
     dilemmas, signs = public_pairs(release.study, typed=True)
-    labels = tuple(factor.scenario for factor in release.study.factors if factor.scenario is not None)
-    named = contrasts(release.study, labels if release.study.drawing.method == "moral-machine" else None)
+    named = contrasts(release.study, typed=release.study.drawing.method == "moral-machine")
     found = []
     for k, (factor, contrast) in enumerate(zip(release.study.factors, named, strict=True)):
         shown = signs[:, k] != 0

@@ -163,6 +163,12 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     scenarios = None
     if mapping.scenario is not None:
         scenarios = Categories.encode([kind or None for kind in records["scenario"]])
+        wanted = {factor.scenario for factor in mapping.study.factors if factor.scenario is not None}
+        notes += [
+            f"no record is of the scenario {kind}, which the effect of a factor of study {mapping.study.name} is read "
+            f"from: column {mapping.scenario} has {', '.join(scenarios.labels) or 'nothing'}"
+            for kind in sorted(wanted - set(scenarios.labels))
+        ]
     ballots = Ballots(
         mapping.study,
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
