@@ -117,6 +117,22 @@ def test_what_is_not_known_must_be_whole(damage):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data["noise"].update(kind="spread", covariance=[[1.0]]),
+        lambda data: data["facts"].update(group_voters="x"),
+        lambda data: data.update(facts=[]),
+    ],
+)
+def test_noise_of_another_study_and_facts_that_are_none_are_refused(damage):
+    data = json.loads(json.dumps(example().as_dict()))
+    damage(data)
+    with pytest.raises(CrowdveilError, match=r"not a complete release|is damaged") as refusal:
+        release_from_dict(signed_again(data))
+    assert "\n" not in str(refusal.value)
+
+
 def test_an_older_format_is_refused_in_one_line():
     data = {**example().as_dict(), "format": "crowdveil release 1"}
     with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 5'") as refusal:

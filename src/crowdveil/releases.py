@@ -529,13 +529,15 @@ def _release(data: Mapping[str, Any], study: Study) -> Release:
     release = Release(
         study=study,
         parameter=np.array([float(data["parameter"][name]) for name in study.feature_names]),
-        noise=noise_from_dict(data["noise"]),
+        noise=noise_from_dict(data["noise"], study.dimension),
         unknown=None if data["unknown"] is None else Uncertainty.from_dict(data["unknown"], study.dimension),
         indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
         reliability=Reliability.from_dict(data["reliability"]) if "reliability" in data else None,
         **publication_fields(data),
     )
     _check_relayed(release)
+    if type(release.facts.get("group_voters", 0)) is not int:
+        raise CrowdveilError("the number of voters of its group is no whole number: the release is damaged")
     if not all(math.isfinite(value) for value in release.parameter):
         raise CrowdveilError("its parameter is not finite: the release is damaged")
     return release

@@ -70,3 +70,16 @@ def test_racing_creators_make_one_ledger(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     assert accepted_in_a_race(10, lambda: made.append(Ledger.create(path, Amount(BUDGET))), CrowdveilError) == 1
     assert made == [Ledger.open(path)]
+
+
+def test_those_who_open_a_new_ledger_at_once_get_the_same_one(tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    def open_it() -> None:
+        opened.append(Ledger.open(tmp_path / "ledger", budget=1).id)
+
+    for number in range(10):
+        assert accepted_in_a_race(8, open_it) == 8
+        assert len(set(opened[8 * number :])) == 1
+        (tmp_path / "ledger").rename(tmp_path / f"{number}")
+        (tmp_path / "ledger.key").rename(tmp_path / f"{number}.key")

@@ -158,13 +158,13 @@ def test_the_law_of_the_noise(margin):
     assert noise.below(direction, margin) == pytest.approx(stats.norm(scale=0.4 * math.sqrt(5)).cdf(margin))
     assert noise.below(np.zeros(3), margin) == (0.5 if margin == 0 else float(margin > 0))
     assert noise.half_widths(0.95) == pytest.approx(0.4 * 1.959964, rel=1e-6)
-    assert noise_from_dict(noise.as_dict()) == noise
+    assert noise_from_dict(noise.as_dict(), 3) == noise
 
 
 @pytest.mark.parametrize("deviation", [0.0, -1.0, math.inf])
 def test_a_deviation_that_is_none(deviation):
     with pytest.raises(ValueError, match="must be positive"):
-        noise_from_dict({"kind": "gaussian", "deviation": deviation})
+        noise_from_dict({"kind": "gaussian", "deviation": deviation}, 3)
 
 
 @pytest.mark.parametrize("rho", ["0", "-1", "nan", "inf", "x", "", "0.0000001", "0.0000015", "1251", "1e999999"])

@@ -149,7 +149,7 @@ def test_cube_noise_that_is_carried_nowhere():
     ],
 )
 def test_round_trip(noise):
-    assert noise_from_dict(noise.as_dict()) == noise
+    assert noise_from_dict(noise.as_dict(), 2) == noise
 
 
 @pytest.mark.parametrize(
@@ -158,16 +158,26 @@ def test_round_trip(noise):
         {"kind": "gauss"},
         {"kind": "laplace", "scales": [1.0], "counts": []},
         {"kind": "laplace", "scales": [-1.0], "counts": [1]},
-        {"kind": "cube", "scale": 0.0, "gain": [[1.0]]},
-        {"kind": "cube", "scale": float("nan"), "gain": [[1.0]]},
+        {"kind": "cube", "scale": 0.0, "gain": [[1.0], [1.0]]},
+        {"kind": "cube", "scale": float("nan"), "gain": [[1.0], [1.0]]},
         {"kind": "cube", "scale": 1.0, "gain": [[1.0], [1.0, 2.0]]},
         {"kind": "cubes", "parts": []},
-        {"kind": "cubes", "parts": [{"scale": 0.0, "gain": [[1.0]]}]},
+        {"kind": "cubes", "parts": [{"scale": 0.0, "gain": [[1.0], [1.0]]}]},
+        {"kind": "cube", "scale": 1.0, "gain": [[1.0]]},
+        {"kind": "cube", "scale": 1.0, "gain": [[1.0], [float("inf")]]},
+        {"kind": "cube", "scale": float("inf"), "gain": [[1.0], [1.0]]},
+        {"kind": "cubes", "parts": [{"scale": 1.0, "gain": [[1.0]]}]},
+        {"kind": "spread", "covariance": [[1.0]]},
+        {"kind": "spread", "covariance": [[1.0, 0.0], [0.0]]},
+        {"kind": "coins", "covariance": [[1.0], [1.0]]},
+        {"kind": "coins", "covariance": [[1.0, 0.0], [0.0, -1.0]]},
+        {"kind": "coins", "covariance": [[1.0, 0.0], [0.0, float("nan")]]},
     ],
 )
 def test_damaged_noise_is_refused(data):
+    """Of two features."""
     with pytest.raises(ValueError, match="noise"):
-        noise_from_dict(data)
+        noise_from_dict(data, 2)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +212,7 @@ def test_no_coins_exceed_a_margin_more_often_than_is_said(coins, chance):
 
 def test_coins_are_symmetric_have_normal_bars_and_travel():
     noise = CoinSum(((4.0, 1.0), (1.0, 9.0)))
-    assert noise_from_dict(noise.as_dict()) == noise
+    assert noise_from_dict(noise.as_dict(), 2) == noise
     assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2, 3]))
     along = np.array([1.0, -1.0])  # of variance 4 - 2 + 9
     assert noise.half_width(along, 0.95) == pytest.approx(stats.norm.ppf(0.975) * math.sqrt(11))

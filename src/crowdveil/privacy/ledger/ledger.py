@@ -89,8 +89,11 @@ class Ledger:
     def open(cls, path: str | PathLike[str], budget: AmountLike | None = None, delta: float | None = None) -> Ledger:
         """Open a ledger. With a budget, create it if it does not exist, or check that it has this budget if it does."""
         path = path_of(path, "the ledger")
-        if budget is not None and not path.exists():
-            return cls.create(path, budget, delta)
+        if budget is not None:
+            # Under the lock, a ledger that another process is creating is never seen half-made.
+            with ledger_file.creating(path):
+                if not path.exists():
+                    return cls.create(path, budget, delta)
         with ledger_file.transaction(path, writes=False) as connection:
             ledger, recognised_by = connection.execute("SELECT id, key_recognised_by FROM ledger").fetchone()
             opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection), recognised_by)

@@ -15,12 +15,13 @@ its other threads, so nothing but SQLite opens a ledger once it exists.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -100,6 +101,17 @@ _ZCDP_TABLES = (
 def now() -> str:
     """Return the current time in UTC, in ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[None]:
+    """Let others wait who may create the same ledger, by a lock on its directory, which leaves no file behind."""
+    with ExitStack() as held:
+        with suppress(OSError):  # Creation, or opening, says what is wrong with the directory.
+            directory = os.open(path.absolute().parent, os.O_RDONLY)
+            held.callback(os.close, directory)
+            fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
 
 
 def create(path: Path, budget: Amount, delta: float | None) -> None:

@@ -10,7 +10,7 @@ exact record, so all may be published.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -459,8 +459,8 @@ def empirical_normal(estimates: FloatArray, weights: FloatArray) -> EmpiricalNor
     return EmpiricalNormal(tuple(map(tuple, covariance.tolist())))
 
 
-def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
-    """Read the noise of a release file."""
+def noise_from_dict(data: Mapping[str, Any], dimension: int) -> NoiseDistribution:
+    """Read the noise of a release file, over so many features."""
     match data["kind"]:
         case "laplace":
             scales = tuple(float(s) for s in data["scales"])
@@ -473,18 +473,32 @@ def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
                 raise ValueError("the noise's standard deviation must be positive")
             return Gaussian(deviation)
         case "cube":
-            gain = tuple(tuple(float(v) for v in row) for row in data["gain"])
-            if not float(data["scale"]) > 0 or len({len(row) for row in gain}) != 1:
-                raise ValueError("cube noise needs a positive scale and a rectangular map")
+            gain = _matrix(data["gain"], dimension)
+            if not 0 < float(data["scale"]) < math.inf:
+                raise ValueError("cube noise needs a positive scale")
             return CubeNoise(float(data["scale"]), gain)
         case "cubes":
-            parts = tuple(noise_from_dict({**part, "kind": "cube"}) for part in data["parts"])
+            parts = tuple(noise_from_dict({**part, "kind": "cube"}, dimension) for part in data["parts"])
             if not parts:
                 raise ValueError("a sum of cube noises needs at least one")
             return CubeSum(tuple(part for part in parts if isinstance(part, CubeNoise)))
         case "coins":
-            return CoinSum(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
+            return CoinSum(_covariance(data["covariance"], dimension))
         case "spread":
-            return EmpiricalNormal(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
+            return EmpiricalNormal(_covariance(data["covariance"], dimension))
         case other:
             raise ValueError(f"unknown kind of noise {other!r}")
+
+
+def _matrix(rows: Sequence[Sequence[float]], count: int) -> tuple[tuple[float, ...], ...]:
+    read = tuple(tuple(float(v) for v in row) for row in rows)
+    if len(read) != count or len({len(row) for row in read}) != 1 or not np.isfinite(read).all():
+        raise ValueError(f"a map of noise needs {count} rows of finite numbers, all of one length")
+    return read
+
+
+def _covariance(rows: Sequence[Sequence[float]], dimension: int) -> tuple[tuple[float, ...], ...]:
+    read = _matrix(rows, dimension)
+    if len(read[0]) != dimension or min(read[k][k] for k in range(dimension)) < 0:
+        raise ValueError(f"a covariance of noise needs {dimension} columns, and variances of 0 or more")
+    return read
