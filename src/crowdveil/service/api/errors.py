@@ -61,7 +61,8 @@ _OF_STATUS = {
     405: (Reason.METHOD_NOT_ALLOWED, ": see /api/openapi.json for what exists"),
     413: (Reason.TOO_LARGE, ""),
 }
-_ALWAYS = (413, 422, 429, 500, 503)
+_ALWAYS = (404, 413, 422, 429, 500, 503)
+"""Any address may be one with a NUL, which does not exist."""
 _TOLD = {
     400: "The ballot token is missing or invalid.",
     403: "The poll accepts only its own links, and this token is not from one; or the batch is not from its relay.",
