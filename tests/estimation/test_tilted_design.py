@@ -49,6 +49,12 @@ def test_moments_that_no_file_has_leave_finite_numbers():
     assert np.isfinite(found.differences).all()
 
 
+def test_a_sample_that_shows_nothing_in_a_direction_leaves_finite_bounds():
+    found = tilted(DESIGN, np.full(COUNT, -5.0), 1e-3 * np.eye(COUNT))
+    low, high = found.shown(np.zeros((10, 5)), np.eye(5)[0])
+    assert 0 < low <= high < np.inf
+
+
 def file_of_trade_offs(design):
     """The public design's dilemmas, of which those are rare whose first two axes speak for the same side."""
     along = design.along

@@ -44,7 +44,7 @@ _LONGEST_STEP = 1.0
 _REPORTED = 2.0
 """Standard deviations of a mean square that was reported, within which it is taken to be."""
 _LEAST_SHOWN = 0.1
-"""Least mean square in any direction."""
+"""Least mean square in any direction. A sample that noisy reports have tilted may show nothing at all in one."""
 
 
 def moment_count(axes: int) -> int:
@@ -129,7 +129,7 @@ class TiltedDesign:
         bounds it, too, unless the reports contradict that.
         """
         u = direction / max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
-        sampled = float(np.square(along @ u).mean())
+        sampled = max(float(np.square(along @ u).mean()), _LEAST_SHOWN)
         first, second = moment_axes(len(u))
         slopes = np.where(first == second, 2.0, 4.0) * u[first] * u[second]
         reported = sampled + float(slopes @ (self.told - self.moments.mean(axis=0)))
