@@ -110,16 +110,17 @@ def test_the_pooled_probit_of_a_crowd_is_found(ballots, records, monkeypatch):
     fit = fit_ballots(ballots, seen, np.eye(9) * 1e-6, told(records), 1e-7)
     x = public_design(STUDY).rotated.along[:20_000]
     shares = ndtr(x @ COMMON * reach(x, 0.3))
-    gap = shares - ndtr(x @ fit.center)
-    weights = np.exp(-0.5 * (x @ fit.center) ** 2) / (ndtr(x @ fit.center) * ndtr(-(x @ fit.center)))
+    margins = x @ fit.unshrunk.center
+    gap = shares - ndtr(margins)
+    weights = np.exp(-0.5 * margins**2) / (ndtr(margins) * ndtr(-margins))
     assert np.abs(x.T @ (weights * gap)).max() / len(x) < 0.02  # the likelihood's slope; its curvature is about 1.6
-    assert fit.mean == pytest.approx(fit.center, abs=0.01)
+    assert fit.mean == pytest.approx(fit.unshrunk.center, abs=0.01)
 
 
 def test_lengths_that_were_hardly_told_are_doubted(ballots):
     seen, _ = ballots.shown(COMMON, told(4), 0.3)
     sure, unsure = (fit_ballots(ballots, seen, np.eye(9) * 1e-2, told(4), variance) for variance in (1e-5, 0.02))
-    assert np.trace(unsure.stretch) > 10 * np.trace(sure.stretch)
+    assert np.trace(unsure.unshrunk.stretch) > 10 * np.trace(sure.unshrunk.stretch)
     assert np.trace(unsure.covariance) > 1.1 * np.trace(sure.covariance)
 
 
@@ -129,7 +130,7 @@ def test_a_poll_of_single_records_is_taken_for_one(ballots):
     seen, _ = ballots.shown(COMMON, 0.0, 0.3)
     whole = fit_ballots(ballots, seen, np.eye(9) * 1e-6, 0.0, 1e-9)
     unsure = fit_ballots(ballots, seen, np.eye(9) * 1e-4, 0.0, 0.03**2)
-    assert np.linalg.norm(unsure.center) == pytest.approx(np.linalg.norm(whole.center), rel=0.07)
+    assert np.linalg.norm(unsure.unshrunk.center) == pytest.approx(np.linalg.norm(whole.unshrunk.center), rel=0.07)
 
 
 @pytest.mark.usefixtures("few_crowds_here")
@@ -147,7 +148,7 @@ def test_of_means_of_zero_nothing_follows_whatever_the_length(ballots):
 
 def test_the_gain_of_whole_ballots_is_that_of_a_fit_to_an_indifferent_crowd(ballots):
     fit = fit_ballots(ballots, np.zeros(9), np.eye(9) * 0.1, ballots.whole_told, 1e-9)
-    assert gain_of_whole(ballots) == pytest.approx(fit.gain, rel=1e-3, abs=1e-3)
+    assert gain_of_whole(ballots) == pytest.approx(fit.unshrunk.gain, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.usefixtures("few_crowds_here")
@@ -157,4 +158,4 @@ def test_studies_of_one_dilemma_and_of_many_have_ballots():
     for dilemmas in (1, 100):
         whole = ClippedBallots(synthetic_study(3, dilemmas), 0.1)
         fit = fit_ballots(whole, np.array([0.3, 0.0, 0.0]), np.eye(3) * 1e-4, whole.whole_told, 1e-9)
-        assert fit.center[0] > 5 * np.abs(fit.center[1:]).max()
+        assert fit.unshrunk.center[0] > 5 * np.abs(fit.unshrunk.center[1:]).max()

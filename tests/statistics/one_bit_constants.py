@@ -103,7 +103,7 @@ def errors(study: Study, records: int, margin: float, spread: float, seed: int) 
     clipped = np.clip(scores / (records * clip), -1.0, 1.0)
     above, below = told_length(np.array(records))
     noise = np.diag(clipped.var(axis=0) / len(clipped))
-    fit = fit_ballots(ballots, clipped.mean(axis=0), noise, float(above / below), 1e-9)
+    fit = fit_ballots(ballots, clipped.mean(axis=0), noise, float(above / below), 1e-9).unshrunk
     length = float(np.linalg.norm(fit.center))
     miss = rotation(k).T @ population.value - fit.center
     part = float(miss @ fit.center) / length**2

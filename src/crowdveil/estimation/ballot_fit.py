@@ -41,17 +41,19 @@ _ROUNDS, _MORE_ROUNDS = 30, 2
 _SETTLED = 1e-3
 _NEGLIGIBLE = 0.01
 """Lengths of lower probability are dropped."""
+_NOISELESS = 1e-3
+"""Variance for which what a crowd would show is fitted: the fit hardly shrinks, and does not run away where nearly all
+bits agree."""
+_LENGTHS = 5
+"""Encoded lengths at which a fit without noise is made."""
 _ENOUGH = 50
 """Effective sample size from which the sampled posterior is used."""
 
 
 @dataclass(frozen=True)
-class BallotFit:
-    """The preference along the axes fitted to clipped means, and its uncertainty."""
+class UnshrunkFit:
+    """The preference along the axes fitted to clipped means without a prior, and its errors."""
 
-    mean: FloatArray
-    """Posterior mean of the pooled probit."""
-    covariance: FloatArray
     center: FloatArray
     """The estimate without a prior, linear in the clipped means: its error is the gain times theirs."""
     gain: FloatArray
@@ -62,6 +64,16 @@ class BallotFit:
     """Bound on the center's bias along each axis, its size aside, from a wrong tau and from linearisation."""
     size: float
     """Bound on the relative bias of the center's size from a wrong tau."""
+
+
+@dataclass(frozen=True)
+class BallotFit:
+    """The preference along the axes fitted to clipped means, with and without a prior."""
+
+    mean: FloatArray
+    """Posterior mean of the pooled probit."""
+    covariance: FloatArray
+    unshrunk: UnshrunkFit
 
 
 def fit_ballots(
@@ -86,27 +98,39 @@ def fit_ballots(
     about = _Observations(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
     corrected = ballots.near(about.common, middle, BALLOT_TAUS)
     likely = likely_crowds(corrected, lengths, BALLOT_TAUS, observed, np.diag(covariance), other_dilemmas, surer)
-
-    observations = _Observations(corrected, observed, precision)
-    usual = observations.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)
-    found = [observations.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
-    crowds = [usual, *(observations.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in BALLOT_TAUS[1:])]
-    center = np.mean([crowd.center for crowd in crowds], axis=0)
-    apart = np.array([fit.center - usual.center for fit in found])
-    sizes, turned = _by_size(np.array([crowd.center for crowd in crowds]) - center, center)
-
+    lines = _Observations(corrected, observed, precision).lines(nodes, weights, about.common)
     mean, spread = likely.mean, likely.covariance
     if likely.effective < _ENOUGH:
-        mean, spread = _mixed(found, weights, crowds)
-    return BallotFit(
-        mean=mean,
-        covariance=spread,
-        center=np.asarray(center, np.float64),
-        gain=np.asarray(np.mean([crowd.gain for crowd in crowds], axis=0), np.float64),
-        stretch=np.asarray((apart.T * weights) @ apart, np.float64),
-        doubt=np.asarray(np.abs(turned).max(axis=0) + usual.bent, np.float64),
-        size=float(np.abs(sizes).max()),
-    )
+        mean, spread = lines.mixed()
+    return BallotFit(mean, spread, lines.unshrunk())
+
+
+@dataclass(frozen=True)
+class NoiselessFits:
+    """The fits to what a crowd would show without noise, for forecasts: by the model, without its corrections."""
+
+    ballots: ClippedBallots
+    told: float
+    by_length: dict[float, _Line]
+    by_tau: list[_Line]
+
+    @classmethod
+    def of(cls, ballots: ClippedBallots, preference: FloatArray, told: float) -> NoiselessFits:
+        """Fit what a crowd with this pooled probit, and ballots of this encoded length, would show."""
+        pooled = pooled_probit(ballots.dilemmas, preference, DISAGREEMENT)[0]
+        common = preference * np.linalg.norm(preference) / np.linalg.norm(pooled)
+        observed = ballots.shown(common, told, DISAGREEMENT)[0]
+        observations = _Observations(ballots, observed, np.eye(len(observed)) / _NOISELESS)
+        lengths = np.linspace(0, ballots.whole_told, _LENGTHS).tolist()
+        by_length = {node: observations.fit(node, DISAGREEMENT, common, _MORE_ROUNDS) for node in lengths}
+        by_tau = [observations.fit(told, tau, common, _MORE_ROUNDS) for tau in BALLOT_TAUS]
+        return cls(ballots, told, by_length, by_tau)
+
+    def unshrunk(self, told_variance: float) -> UnshrunkFit:
+        """Return the unshrunk fit if the mean encoded length is told with this variance."""
+        nodes, weights = _probable(self.ballots.whole_told, self.told, told_variance)
+        nearest = [min(self.by_length, key=lambda node: abs(node - wanted)) for wanted in nodes.tolist()]
+        return _Lines(weights, [self.by_length[node] for node in nearest], self.by_tau).unshrunk()
 
 
 def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -117,7 +141,7 @@ def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArr
 
 @lru_cache(maxsize=8)
 def gain_of_whole(ballots: ClippedBallots) -> FloatArray:
-    """Return ``BallotFit.gain`` for an indifferent crowd whose ballots are known to be whole, whatever the errors."""
+    """Return ``UnshrunkFit.gain`` for an indifferent crowd whose ballots are known to be whole, whatever the errors."""
     indifferent = np.zeros(ballots.directions)
     gains = []
     for tau in BALLOT_TAUS:
@@ -163,12 +187,56 @@ class _Line:
 
 
 @dataclass(frozen=True)
+class _Lines:
+    """The fits at each encoded length, and at each disagreement."""
+
+    weights: FloatArray
+    """Weights of the lengths."""
+    by_length: list[_Line]
+    by_tau: list[_Line]
+    """At the mean length, the usual disagreement first."""
+
+    def unshrunk(self) -> UnshrunkFit:
+        """Return the mean over disagreements, and its errors."""
+        usual = self.by_tau[0]
+        center = np.mean([line.center for line in self.by_tau], axis=0)
+        apart = np.array([line.center - usual.center for line in self.by_length])
+        sizes, turned = _by_size(np.array([line.center for line in self.by_tau]) - center, center)
+        return UnshrunkFit(
+            center=np.asarray(center, np.float64),
+            gain=np.asarray(np.mean([line.gain for line in self.by_tau], axis=0), np.float64),
+            stretch=np.asarray((apart.T * self.weights) @ apart, np.float64),
+            doubt=np.asarray(np.abs(turned).max(axis=0) + usual.bent, np.float64),
+            size=float(np.abs(sizes).max()),
+        )
+
+    def mixed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the covariance of the mixture of normals over lengths and disagreements."""
+        lengths, differing = (np.array([line.mean for line in lines]) for lines in (self.by_length, self.by_tau))
+        within = np.tensordot(self.weights, np.array([line.covariance for line in self.by_length]), 1)
+        among_lengths = lengths - self.weights @ lengths
+        among_crowds = differing - differing.mean(axis=0)
+        mean = self.weights @ lengths + differing.mean(axis=0) - differing[0]
+        spread = within + (among_lengths.T * self.weights) @ among_lengths
+        spread += among_crowds.T @ among_crowds / len(self.by_tau)
+        return np.asarray(mean, np.float64), np.asarray(spread, np.float64)
+
+
+@dataclass(frozen=True)
 class _Observations:
     """The observed means of ballots, and their precision."""
 
     ballots: ClippedBallots | CorrectedBallots
     observed: FloatArray
     precision: FloatArray
+
+    def lines(self, nodes: FloatArray, weights: FloatArray, start: FloatArray) -> _Lines:
+        """Fit at each of these encoded lengths with the usual disagreement, and at their mean with each one."""
+        middle = float(weights @ nodes)
+        usual = self.fit(middle, DISAGREEMENT, start, _MORE_ROUNDS)
+        by_length = [self.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
+        others = [self.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in BALLOT_TAUS[1:]]
+        return _Lines(weights, by_length, [usual, *others])
 
     def fit(self, told: float, tau: float, start: FloatArray, rounds: int) -> _Line:
         """Find the posterior mode of b by Gauss-Newton, and linearise near it."""
@@ -202,14 +270,3 @@ class _Observations:
             np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64),
             np.abs(pooled - passed - line @ (shown - expected)),
         )
-
-
-def _mixed(found: list[_Line], weights: FloatArray, crowds: list[_Line]) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the covariance of the mixture of normals over lengths and disagreements."""
-    lengths, differing = (np.array([line.mean for line in lines]) for lines in (found, crowds))
-    within = np.tensordot(weights, np.array([line.covariance for line in found]), 1)
-    among_lengths = lengths - weights @ lengths
-    among_crowds = differing - differing.mean(axis=0)
-    mean = weights @ lengths + differing.mean(axis=0) - differing[0]
-    spread = within + (among_lengths.T * weights) @ among_lengths + among_crowds.T @ among_crowds / len(crowds)
-    return np.asarray(mean, np.float64), np.asarray(spread, np.float64)

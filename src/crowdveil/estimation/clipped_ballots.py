@@ -137,6 +137,11 @@ class ClippedBallots:
         fractions, lengths = self._lengths
         return float(fractions[np.searchsorted(lengths, self._whole)])
 
+    def told(self, records: int) -> float:
+        """Return the encoded length of a ballot of so many records."""
+        above, below = told_length(np.array([records]))
+        return min(float(above[0] / below[0]), self.whole_told)
+
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
         """Return the clipped mean along each axis at an encoded length, and its derivative with respect to b."""
         mean, slope = np.zeros(len(common)), np.zeros((len(common), len(common)))

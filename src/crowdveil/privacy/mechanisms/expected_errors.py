@@ -23,7 +23,8 @@ CROWD = 1000
 class ExpectedErrors:
     """The errors of the unshrunk estimate along every axis of the design, those of the factors first.
 
-    They hold for an indifferent crowd. If a crowd agrees more, each answer carries less information.
+    They hold for an indifferent crowd. If a crowd agrees more, each answer carries less information: unless
+    ``of_crowds`` is given, that is all that changes.
     """
 
     noise: FloatArray
@@ -48,6 +49,8 @@ class ExpectedErrors:
     """Number of records that the crowd's own rest depends on (``uncertainty_along``)."""
     shift: float = 0.0
     """Bound, per unit of length, on how far a crowd's own preference is from the noiseless estimate."""
+    of_crowds: Callable[[float], list[ExpectedErrors]] | None = None
+    """The errors of a few crowds whose preferences have this standard deviation along each axis of a factor."""
 
     def margin_error(self, design: Design) -> float:
         """Return the mean squared error of a dilemma's margin, with the estimate shrunk as the prior asks for.

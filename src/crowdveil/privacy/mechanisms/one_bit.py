@@ -14,14 +14,20 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, gain_of_whole
+from crowdveil.estimation.ballot_fit import NoiselessFits, UnshrunkFit, fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, measured_design
 from crowdveil.estimation.dilemma_moments import shown_range, shown_size
 from crowdveil.estimation.disagreement import at_least
+from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, noise_of_reports
+from crowdveil.privacy.mechanisms.expected_errors import (
+    ExpectedErrors,
+    clipped_slope,
+    from_features,
+    noise_of_reports,
+)
 from crowdveil.privacy.mechanisms.integer_scores import ScoringParameters, voter_scores
 from crowdveil.privacy.mechanisms.mechanism import (
     Estimand,
@@ -49,9 +55,6 @@ is the most informative about a weak preference. Near zero the bit's mean follow
 clipped mean is smooth in its preference.
 """
 
-_USUAL_DOUBT = 0.2
-"""Approximate doubt along an axis, relative to the preference there, in simulated polls of 500 to 5,000 voters at
-epsilon 1 and 10. It is for forecasts of polls, whose dilemmas the study's generator draws."""
 UNHEARD = 1e6
 """Variance assigned to a mean in [-1, 1] along an axis that nobody reported."""
 _SIZE_DOUBT, _LONG_DOUBT = 0.04, 0.03
@@ -64,6 +67,8 @@ _DESIGN_DOUBT = 0.15
 """Relative error of the clipped means, and so along an axis, if the study's generator did not draw the dilemmas: a
 bound for bars, a standard deviation for probabilities. Designs tilted as ``tilted_design`` supposes of files have a
 median of 0.17 to 0.30 (``tests/statistics/one_bit_constants.py design``); docs/knowledge.md says why this is less."""
+_CROWDS, _SEED = 6, 20_261_119
+"""Crowds that a forecast draws."""
 _STRETCH_REACH = 2.0
 """Standard deviations of the effect of unknown lengths on the direction that count as doubt."""
 
@@ -226,7 +231,11 @@ class OneBit:
     def expected_errors(
         self, settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon
     ) -> ExpectedErrors:
-        """Return the errors for voters with this many records each; with fewer, the clip leaves less of a score."""
+        """Return the errors for voters with this many records each; with fewer, the clip leaves less of a score.
+
+        Bits about long ballots saturate as a preference grows, so the errors of crowds that have one are those of the
+        fit to what a few such crowds would report.
+        """
         study = settings.study
         usual = study.drawing.dilemmas
         noise = noise_of_reports(partial(self.expected_noise, settings), measured_design(study), voters, epsilon)
@@ -234,11 +243,12 @@ class OneBit:
         return ExpectedErrors(
             noise,
             np.zeros_like(noise),
-            _USUAL_DOUBT + (0.0 if settings.drawn else _DESIGN_DOUBT),
+            0.0 if settings.drawn else _DESIGN_DOUBT,
             size=0.0 if settings.drawn else shown_size(measured_design(study).directions),
             rest_known=study.along == "features",
             hoeffding=True,
             records=voters,
+            of_crowds=partial(_errors_of_crowds, settings, voters, records, epsilon),
         )
 
 
@@ -343,7 +353,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
     """Fit the preference, and separate its errors by cause."""
     errors = np.diag(means.variances)
     other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
-    fit = fit_ballots(
+    fitted = fit_ballots(
         whole_ballots(settings.study),
         means.means,
         errors,
@@ -352,12 +362,12 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
         other_dilemmas,
         means.surer,
     )
+    fit = fitted.unshrunk
     # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
-    length = float(np.linalg.norm(fit.center))
     shown = (1.0, 1.0) if settings.drawn else shown_range(design.directions)
     return Estimate(
-        design.basis @ fit.mean,
+        design.basis @ fitted.mean,
         carried_coins(design, fit.gain, errors),
         {
             "bits_per_report": means.sizes,
@@ -367,13 +377,13 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
         },
         uncertainty_along(
             design,
-            mean=fit.mean,
-            covariance=fit.covariance,
+            mean=fitted.mean,
+            covariance=fitted.covariance,
             center=fit.center,
             sampling=sampling,
-            doubt=fit.doubt + other_dilemmas * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
-            turn=_TURN_DOUBT * length,
-            size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
+            doubt=_doubt(fit, other_dilemmas),
+            turn=_TURN_DOUBT * float(np.linalg.norm(fit.center)),
+            size=_size_doubt(fit),
             # The number of records is secret: assume one per voter.
             records=means.voters,
             shown=shown,
@@ -386,7 +396,63 @@ def whole_ballots(study: Study) -> ClippedBallots:
     return clipped_ballots(study, public_clip(study) / GRID)
 
 
-def _aside(fit: BallotFit) -> FloatArray:
+@lru_cache(maxsize=8)
+def _drawn_crowds(study: Study, records: int, deviation: float) -> list[NoiselessFits]:
+    """Return the fits to a few crowds, drawn by the deviation of the preference along each axis of a factor."""
+    rotated = measured_design(study).rotated
+    ballots = whole_ballots(study)
+    factors = rotated.directions - rotated.left_out
+    deviations = np.repeat([deviation, rest_deviation(rotated.left_out)], [factors, rotated.left_out])
+    rng = np.random.default_rng(_SEED)
+    drawn = deviations * rng.standard_normal((_CROWDS, len(deviations)))
+    return [NoiselessFits.of(ballots, preference, ballots.told(records)) for preference in drawn]
+
+
+def _errors_of_crowds(
+    settings: MechanismSettings, voters: int, records: int, epsilon: Epsilon, deviation: float
+) -> list[ExpectedErrors]:
+    """Return the errors of a few crowds, whose preferences have this standard deviation along each axis of a factor."""
+    study = settings.study
+    rotated = measured_design(study).rotated
+    k = rotated.directions
+    size = bits_to_report(k, epsilon)
+    toss = 1 / np.tanh(epsilon.value / (2 * size)) ** 2
+    of_length = voters / LENGTH_ONE_IN
+    variance = k * toss / (size * (voters - of_length))
+    told_variance = float((toss + size - 1) / (4 * size * of_length))
+    along_all = from_features(measured_design(study)) @ rotated.basis
+    other_dilemmas = 0.0 if settings.drawn else _DESIGN_DOUBT
+    found = []
+    for noiseless in _drawn_crowds(study, records, deviation):
+        fit = noiseless.unshrunk(told_variance)
+        carried = along_all @ fit.gain
+        sampling = along_all @ fit.stretch @ along_all.T
+        found.append(
+            ExpectedErrors(
+                variance * carried @ carried.T,
+                sampling,
+                float(_doubt(fit, other_dilemmas).sum() / np.abs(fit.center).sum()),
+                turn=_TURN_DOUBT,
+                size=_size_doubt(fit) + (0.0 if settings.drawn else shown_size(k)),
+                rest_known=study.along == "features",
+                hoeffding=True,
+                records=voters,
+            )
+        )
+    return found
+
+
+def _doubt(fit: UnshrunkFit, other_dilemmas: float) -> FloatArray:
+    """Return the bound on the bias along each axis."""
+    return fit.doubt + other_dilemmas * np.abs(fit.center) + _STRETCH_REACH * _aside(fit)
+
+
+def _size_doubt(fit: UnshrunkFit) -> float:
+    """Return the bound on the relative error of the size."""
+    return _SIZE_DOUBT + _LONG_DOUBT * min(float(np.linalg.norm(fit.center)), REACH) + fit.size
+
+
+def _aside(fit: UnshrunkFit) -> FloatArray:
     """Return the standard deviation of the center along each axis due to unknown lengths, its size aside."""
     length = float(fit.center @ fit.center)
     if length == 0:

@@ -5,7 +5,8 @@ known exactly. Along the k axes of the study's public design gamma is N(0, tau^2
 dilemmas imply that agreement. The rest follows in closed form, or by averages over the study's own dilemmas:
 
 - The error of a release is that of the recommended mechanism (its ``expected_errors``), which holds for an indifferent
-  crowd. If a crowd agrees more, each answer carries less information, and the error grows.
+  crowd. If a crowd agrees more, each answer carries less information, and the error grows. A mechanism whose reports
+  saturate knows the errors of a few typical crowds (``of_crowds``), over which the forecast is averaged.
 - The released preference m is a shrunken estimate of gamma with error e: m = W (gamma + e), W = P (P + V)^-1 with the
   prior P of ``estimation.prior`` and V the covariance of e. For a dilemma x, m . x and the latent utility gamma . x + z
   of a respondent (z standard normal) are jointly normal with correlation r, so their signs agree with probability
@@ -126,7 +127,11 @@ def forecast(
     along = recommended_along(name, settings, voters, epsilon)
     crowd = _typical(study, agreement)
     settings = replace(settings, study=replace(study, along=along))
-    errors = _CrowdErrors(_expected_errors(name, settings, voters, records, epsilon), crowd)
+    errors = _expected_errors(name, settings, voters, records, epsilon)
+    if errors.of_crowds is None:
+        typical = [_CrowdErrors(errors, crowd, 1 / crowd.information)]
+    else:
+        typical = [_CrowdErrors(one, crowd, 1.0) for one in errors.of_crowds(crowd.deviation)]
     return Forecast(
         study=study.name,
         paradigm=paradigm.name,
@@ -138,9 +143,9 @@ def forecast(
         agreement=agreement,
         certainty=certainty,
         drawn=drawn,
-        bars=_bars(study, errors),
-        predicted=_predicted(errors),
-        decided=_decided(errors, certainty),
+        bars=_bars(study, typical),
+        predicted=float(np.mean([_predicted(one) for one in typical])),
+        decided=float(np.mean([_decided(one, certainty) for one in typical])),
     )
 
 
@@ -191,11 +196,8 @@ class _CrowdErrors:
 
     errors: ExpectedErrors
     crowd: _Typical
-
-    @cached_property
-    def grown(self) -> float:
-        """The factor by which variances grow: the crowd's answers carry less information than an indifferent one's."""
-        return 1 / self.crowd.information
+    grown: float
+    """The factor by which variances grow, because the crowd's answers carry less information than were supposed."""
 
     @cached_property
     def noise(self) -> FloatArray:
@@ -255,8 +257,14 @@ def _expected_errors(
     return errors
 
 
-def _bars(study: Study, errors: _CrowdErrors) -> dict[str, float | None]:
-    """Return the expected bar of each factor, or None if it spans all possible values."""
+def _bars(study: Study, typical: list[_CrowdErrors]) -> dict[str, float | None]:
+    """Return the median bar of each factor, or None if it spans all possible values."""
+    middle = np.median([_bars_of(study, errors) for errors in typical], axis=0).tolist()
+    return {factor.name: bar if math.isfinite(bar) else None for factor, bar in zip(study.factors, middle, strict=True)}
+
+
+def _bars_of(study: Study, errors: _CrowdErrors) -> list[float]:
+    """Return the expected bar of each factor, infinite if it spans all possible values."""
     crowd = errors.crowd
     k = crowd.design.directions
     basis = crowd.design.basis
@@ -269,12 +277,12 @@ def _bars(study: Study, errors: _CrowdErrors) -> dict[str, float | None]:
         doubt=errors.doubts[:k] + math.sqrt(2 / math.pi) * errors.errors.size * crowd.deviation,
         turn=errors.turned,
     )
-    bars: dict[str, float | None] = {}
-    for factor, row in zip(study.factors, study.factor_map, strict=True):
+    bars = []
+    for row in study.factor_map:
         x = row @ basis
         noise = NormalDist().inv_cdf((1 + _BAR) / 2) * math.sqrt(float(x @ errors.noise[:k, :k] @ x))
         bar = unknown.interval(row, noise, _BAR, left_out=False)[1]
-        bars[factor.name] = bar if 0 < bar < unknown.whole_range(row) else None
+        bars.append(bar if 0 < bar < unknown.whole_range(row) else math.inf)
     return bars
 
 
