@@ -29,7 +29,7 @@ class Server:
         assert self.process.stdout is not None
         self.told = [self.process.stdout.readline() for _ in range(3)]
         self.page = self.told[0].split()[-1]
-        self.url = self.page.partition("/p/")[0]
+        self.url = self.page.partition("/p/")[0].rstrip("/")
         while not self._answers():
             assert self.process.poll() is None, log.read_text()
             time.sleep(0.05)

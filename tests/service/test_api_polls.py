@@ -196,3 +196,20 @@ def test_what_a_poll_says_of_itself_is_compressed(client: TestClient, service: S
     answer = client.get("/api/polls/a", headers={"Accept-Encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert "content-encoding" not in client.get("/api/openapi.json", headers={"Accept-Encoding": "gzip"}).headers
+
+
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [
+        *[(told, True) for told in ("gzip", "deflate, GZIP;q=0.001", "br;q=1.0, *;q=0.5", "*", "*;q=0, gzip")],
+        *[(told, False) for told in ("identity, gzip;q=0", "gzip ; Q=0.000, *", "br", "x-gzip2", "*;q=0", "")],
+    ],
+)
+def test_only_clients_that_accept_it_get_a_compressed_answer(
+    client: TestClient, service: Service, accepted: str, compressed: bool
+) -> None:
+    service.store.polls.add(poll("a"))
+    for path in ("/p/a/", voters_page().address("main.js"), "/web/main.js", "/api/polls/a"):
+        headers = client.get(path, headers={"Accept-Encoding": accepted}).headers
+        assert headers.get("content-encoding") == ("gzip" if compressed else None), path
+        assert headers["vary"] == "Accept-Encoding"

@@ -169,6 +169,31 @@ def test_states(day: date, closed: bool, participants: int, state: PollState) ->
     assert poll_from_dict(FULL).state(day, closed, participants) is state
 
 
+@pytest.mark.parametrize(
+    ("day", "closed", "state"),
+    [
+        (date(2026, 5, 9), False, PollState.OPEN),
+        (date(2026, 5, 9), True, PollState.CLOSED),
+        (date(2026, 5, 10), False, PollState.CLOSED),
+        (date(2026, 5, 11), False, PollState.CLOSED),
+    ],
+)
+@pytest.mark.parametrize("pilot", [True, False])
+def test_no_answer_is_taken_from_the_day_of_destruction_on(
+    day: date, closed: bool, state: PollState, pilot: bool
+) -> None:
+    asked = poll("brief", "vlcp", destroy_on="2026-05-10")
+    assert asked.state(day, closed, 0, pilot) is state
+
+
+@pytest.mark.parametrize("key", ["contact", "completion_code", "return_url", "mechanism", "relay", "failed_checks"])
+def test_an_empty_text_says_nothing(key: str) -> None:
+    given = {"name": "p", "study": "kidney"}
+    made = poll_from_dict({**given, key: ""})
+    assert made == poll_from_dict(given)
+    assert poll_from_dict(poll_as_dict(made)) == made
+
+
 @pytest.mark.parametrize("data", [FULL, {"name": "c", "study": "kidney", "paradigm": "vlcp", "budget": 3}])
 def test_a_device_reads_what_the_server_describes(data: dict[str, Any]) -> None:
     made = poll_from_dict(data)

@@ -18,6 +18,7 @@ from crowdveil.protocol.submission import new_token
 from crowdveil.service.app import serve, set_up
 from crowdveil.service.poll import find_poll
 from crowdveil.service.settings import ServiceSettings
+from crowdveil.service.store.hosts import FIRST_HOST
 from crowdveil.service.store.store import open_store
 
 
@@ -58,6 +59,25 @@ def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
     assert first.sign_in_token != second.sign_in_token
     with pytest.raises(CrowdveilError, match="a poll never changes"):
         set_up(settings, find_poll("kidney", "vlcp"), now=1)
+
+
+def test_a_poll_that_was_deleted_is_not_served_again_and_the_others_are(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "log"
+    settings = ServiceSettings(data=str(data))
+    assert set_up(settings, find_poll("kidney"), now=1).deleted_poll is None
+    with open_store(settings.database_address) as store:
+        store.polls.add(poll("other"))
+        store.polls.delete("kidney")
+    setup = set_up(settings, find_poll("kidney"), now=1)
+    assert (setup.voters_path, setup.deleted_poll) == ("/", "kidney")
+    with open_store(settings.database_address) as store:
+        assert store.hosts.use_sign_in_link(setup.sign_in_token, 2) == FIRST_HOST
+    server = Server(log, "kidney", "--data", str(data))
+    assert server.page == f"{server.url}/"
+    assert httpx.get(server.page, follow_redirects=True).url.path == "/p/other/"  # With several, a list of them.
+    assert [one["id"] for one in httpx.get(f"{server.url}/api/polls").json()["polls"]] == ["other"]
+    assert server.stop() == 0
+    assert log.read_text().count("Poll 'kidney' was deleted, and its name counts once: only the other polls") == 1
 
 
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:

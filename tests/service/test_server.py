@@ -92,6 +92,17 @@ def test_an_address_that_asks_too_often_waits(service: Service) -> None:
     assert other.get("/healthz").status_code == 200
 
 
+def test_ipv4_visitors_of_a_server_on_ipv6_are_told_apart_and_loopback_is_free(service: Service) -> None:
+    app = create_app(Service(service.store, ServiceSettings(requests_per_minute=1)))
+
+    def visit(address: str) -> int:
+        return TestClient(app, client=(address, 1)).get("/healthz").status_code
+
+    assert [visit(f"::ffff:203.0.113.{last}") for last in (7, 8, 7)] == [200, 200, 429]
+    assert visit("203.0.113.8") == 429  # the same visitor
+    assert [visit("::ffff:127.0.0.1") for _ in range(3)] == [200] * 3
+
+
 def test_buckets_fill_at_their_rate() -> None:
     now = 0.0
     buckets = Buckets(60, clock=lambda: now)
@@ -119,6 +130,9 @@ def test_an_ipv6_network_counts_as_one_and_no_address_is_kept() -> None:
         (2, "203.0.113.5, 198.51.100.1", "203.0.113.5"),
         (3, "203.0.113.5, 198.51.100.1", "192.0.2.9"),
         (1, "", "192.0.2.9"),
+        (1, "::ffff:198.51.100.1", "198.51.100.1"),
+        (1, "2001:db8::1", "2001:db8::1"),
+        (1, "unknown", "unknown"),
     ],
 )
 def test_only_trusted_proxies_are_believed(proxies: int, told: str, expected: str) -> None:

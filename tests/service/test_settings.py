@@ -57,4 +57,6 @@ def test_every_setting_says_what_it_means() -> None:
 
 def test_the_address_that_is_shown() -> None:
     assert ServiceSettings(listen="0.0.0.0").address(80) == "http://127.0.0.1:80"
+    assert ServiceSettings(listen="::").address(80) == "http://[::1]:80"
+    assert ServiceSettings(listen="2001:db8::1").address(80) == "http://[2001:db8::1]:80"
     assert ServiceSettings(public_url="https://vote.example/").address(80) == "https://vote.example"

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import text
+from tests.service.host.website import code_at
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.store.hosts import (
@@ -118,6 +119,17 @@ def test_one_time_codes_are_those_of_rfc_6238(store: Store, time: int, code: str
     assert store.hosts.all()[0].has_second_factor
     with pytest.raises(CrowdveilError, match="not the code of this moment"):
         store.hosts.set_second_factor(FIRST_HOST, key, code, time + 90)
+
+
+def test_a_second_factor_stays_until_it_is_dropped(store: Store) -> None:
+    key, other = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJR"
+    store.hosts.create_sign_in_link(NOW)
+    store.hosts.set_second_factor(FIRST_HOST, key, code_at(key, 59), 59)
+    with pytest.raises(CrowdveilError, match="there is a second factor already"):
+        store.hosts.set_second_factor(FIRST_HOST, other, code_at(other, 59), 59)
+    assert store.hosts.check_code(FIRST_HOST, "081804", 1111111109)  # Of the first.
+    store.hosts.drop_second_factor(FIRST_HOST)
+    store.hosts.set_second_factor(FIRST_HOST, other, code_at(other, 59), 59)
 
 
 def test_a_code_counts_once(store: Store) -> None:

@@ -277,6 +277,21 @@ def test_exact_answers_are_destroyed_on_their_day_and_releases_stay(address: str
     assert '["ballot",["brief"' not in gzip.decompress(file.read_bytes()).decode()
 
 
+def test_no_exact_answer_comes_after_the_day_of_destruction(store: Store) -> None:
+    asked, day = poll("brief", "vlcp", destroy_on="2026-05-10"), date(2026, 5, 10)
+    store.polls.add(asked, pilot=True)
+    assert store.submissions.put([ballot_row(asked, 1)], TODAY) == [SubmissionStatus.STORED]
+    assert store.submissions.put([ballot_row(asked, 2)], day) == [Reason.CLOSED]  # Also before it was destroyed.
+    assert store.polls.destroy_answers(day) == ["brief"]
+    with pytest.raises(CrowdveilError, match=r"'brief' were destroyed on 2026-05-10, .* stays closed"):
+        store.polls.reopen("brief")
+    assert store.polls.get("brief").state(day + timedelta(days=1)) is PollState.CLOSED
+    assert store.submissions.put([ballot_row(asked, 3)], day + timedelta(days=1)) == [Reason.CLOSED]
+    assert store.polls.contents("brief")["ballot"] == 0
+    with pytest.raises(CrowdveilError, match="there is no poll 'gone'"):
+        store.polls.reopen("gone")
+
+
 class _On(Service):
     """A service on the day of destruction."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
 from threading import Barrier
 
@@ -17,7 +18,7 @@ from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.service import poll_release
-from crowdveil.service.poll_release import make_release, preview_release
+from crowdveil.service.poll_release import make_effects, make_release, preview_release
 from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
@@ -192,6 +193,31 @@ def test_the_same_release_made_by_many_at_once_is_stored_once(store: Store) -> N
     with ThreadPoolExecutor(12) as processes:
         assert set(processes.map(put, range(12))) == {made.digest}
     assert [stored.id for stored in store.releases.all("d")] == [made.digest]
+
+
+def test_a_release_that_is_made_again_is_the_newest(store: Store) -> None:
+    asked = poll("d")
+    store.polls.add(asked)
+    store.polls.add(poll("other"))
+    more = report_row(asked, 11)
+    store.submissions.put([report_row(asked, number) for number in range(11)], TODAY)
+    first, first_effects = make_release(store, "d", TODAY), make_effects(store, "d", TODAY)
+    store.releases.describe(first.id, "first", "kept", 5)
+    store.submissions.put([more], TODAY)
+    second, second_effects = make_release(store, "d", TODAY), make_effects(store, "d", TODAY)
+    store.submissions.withdraw("d", more.id)
+    later = TODAY + timedelta(days=3)
+    assert make_release(store, "d", later).id == first.id != second.id
+    assert make_effects(store, "d", later).id == first_effects.id != second_effects.id
+    assert [stored.id for stored in store.releases.all("d")] == [first.id, second.id]
+    assert [stored.id for stored in store.effects.all("d")] == [first_effects.id, second_effects.id]
+    assert store.polls.get("d").latest_release == first.id
+    assert store.releases.get(first.id) == replace(first, made_on=later, name="first", note="kept", made_at=5)
+    last = store.releases.put("d", second.read(), later)  # Numbers go on: no later one is taken already.
+    assert [stored.id for stored in store.releases.all("d")] == [last.id, first.id]
+    store.releases.put("other", first.read(), later)  # The row of one poll is not another's.
+    assert store.releases.get(first.id).poll == "d"
+    assert [stored.id for stored in store.releases.all()] == [last.id, first.id]
 
 
 def test_releases_are_listed_newest_first(store: Store) -> None:

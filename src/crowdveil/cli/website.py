@@ -73,6 +73,8 @@ def serve(
         say(f"Voters:   {address}{setup.voters_path}")
         say(f"Host:     {address}/host/sign-in#link={setup.sign_in_token} (works once)")
         say(f"Database: {setup.database}")
+        if setup.deleted_poll is not None:
+            tell(f"Poll {setup.deleted_poll!r} was deleted, and its name counts once: only the other polls are served.")
         tell("Stop with ctrl-C. Requests that have begun are finished first.")
 
     run(settings, announce)

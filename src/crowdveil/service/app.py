@@ -81,16 +81,22 @@ class ServiceSetup:
     database: str
     """The address of the database, without its password."""
     voters_path: str
-    """The path of the voter's page, with the fingerprint of the key if the poll has a relay."""
+    """The path of the voter's page, with the fingerprint of the key if the poll has a relay; / if it was deleted."""
+    deleted_poll: str | None = None
+    """The name of the poll, if it was deleted: only the others are served."""
 
 
 def set_up(settings: ServiceSettings, poll: HostedPoll, now: int) -> ServiceSetup:
-    """Create the database if it does not exist, add the poll if it is new, and create a one-time link for the host."""
+    """Create the database if it does not exist, add the poll if it is new, and create a one-time link for the host.
+
+    A poll that was deleted is not added again: the others are served without it.
+    """
     make_directory(settings)
     with open_store(settings.database_address) as store:
-        _add_once(store, poll)
-        path = store.batches.voters_path(store.polls.known(poll.name))
-        return ServiceSetup(store.hosts.create_sign_in_link(now), store.database.shown_address, path)
+        is_there = _add_once(store, poll)
+        path = store.batches.voters_path(poll) if is_there else "/"
+        token = store.hosts.create_sign_in_link(now)
+        return ServiceSetup(token, store.database.shown_address, path, None if is_there else poll.name)
 
 
 def serve(settings: ServiceSettings, tell: Callable[[int], None]) -> None:
@@ -116,12 +122,16 @@ def worker_app() -> FastAPI:
     return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
 
 
-def _add_once(store: Store, poll: HostedPoll) -> None:
+def _add_once(store: Store, poll: HostedPoll) -> bool:
+    """Add a poll if it is new; return whether it is there, and was not deleted."""
     known = store.polls.definition(poll.name)
     if known is None:
+        if store.polls.is_taken(poll.name):
+            return False
         store.polls.add(poll)
     elif known != poll:
         raise CrowdveilError(
             f"the database has a poll {poll.name!r} with other rules, and a poll never changes: "
             "give the new one another name, or another --data directory"
         )
+    return True

@@ -140,10 +140,13 @@ class HostedPoll(Poll):
         return sum(not question.passed(about.get(question.id)) for question in checks)
 
     def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> PollState:
-        """Return whether submissions are accepted today. During a trial, dates and quota do not matter."""
-        if pilot and not closed_by_host:
-            return PollState.OPEN
+        """Return whether submissions are accepted today.
+
+        During a trial, only the host and the day of destruction close it: other dates and the quota do not matter.
+        """
         over = closed_by_host or (self.destroy_on is not None and today >= self.destroy_on)
+        if pilot and not over:
+            return PollState.OPEN
         return OpeningRules(self.opens_on, self.closes_on, self.quota).state(today, over, participants)
 
 
@@ -439,10 +442,11 @@ def _texts(given: Any, where: str) -> Texts:
 
 
 def _text(data: Mapping[str, Any], key: str, where: str) -> str | None:
+    """Return a text; None if it is left out or empty, which says the same."""
     value = data.get(key)
     if value is not None and not isinstance(value, str):
         raise CrowdveilError(f"{where}: {key} must be a text, got {value!r}")
-    return value
+    return value or None
 
 
 def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:

@@ -25,7 +25,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from socket import socket
 from typing import Any
 
@@ -34,13 +33,13 @@ from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from crowdveil.errors import CrowdveilError, Reason, plural
 from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
 from crowdveil.service.api.errors import add_error_handlers, error_response
 from crowdveil.service.settings import ServiceSettings
+from crowdveil.service.static_files import Gzip
 from crowdveil.version import VERSION
 
 LARGEST_OTHER = 1 << 20
@@ -48,10 +47,6 @@ LARGEST_OTHER = 1 << 20
 LARGEST_BATCH_BYTES = LARGEST_HAND_OVER * SEALED_LENGTH
 """Maximum size in bytes of what a relay hands over at once."""
 MOST_ADDRESSES = 100_000
-MOST_ATTEMPTS = 5
-"""Maximum number of failed attempts to sign in within WINDOW_SECONDS."""
-WINDOW_SECONDS = 15 * 60
-MOST_VISITORS = 10_000
 """Maximum number of visitors whose failed attempts are remembered."""
 PUBLIC = ("/api/polls/", "/api/releases/")
 SMALLEST_COMPRESSED = 500
@@ -354,31 +349,6 @@ class Buckets:
         return 0 if tokens >= 1 else math.ceil((1 - tokens) / self._per_second)
 
 
-@dataclass(frozen=True)
-class Attempts:
-    """Failed attempts to sign in, by a keyed hash of the visitor's address."""
-
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    _failed: dict[bytes, tuple[float, ...]] = field(default_factory=dict, repr=False)
-    """Hashed address -> times of the latest failures; whoever failed last comes last."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def wait(self, address: str, now: float) -> int:
-        """Return how many seconds the visitor has to wait before the next attempt; usually 0."""
-        with self._lock:
-            times = self._failed.get(hashed(address, self._key), ())
-        recent = [at for at in times if at > now - WINDOW_SECONDS]
-        return 0 if len(recent) < MOST_ATTEMPTS else max(1, int(recent[0] + WINDOW_SECONDS - now) + 1)
-
-    def failed(self, address: str, now: float) -> None:
-        """Record a failed attempt."""
-        key = hashed(address, self._key)
-        with self._lock:
-            self._failed[key] = (*self._failed.pop(key, ()), now)[-MOST_ATTEMPTS:]
-            if len(self._failed) > MOST_VISITORS:
-                self._failed.pop(next(iter(self._failed)))  # The visitor whose last failure is the oldest.
-
-
 def hashed(address: str, key: bytes) -> bytes:
     """Hash the part of an address that a visitor cannot change at will: IPv4, or the network (/64) of IPv6."""
     try:
@@ -393,10 +363,19 @@ def client_address(scope: Scope, trusted_proxies: int) -> str:
     """Return the address that a request came from, as seen by the outermost trusted proxy, or else by this server."""
     direct = str((scope.get("client") or ("unknown", 0))[0])
     if not trusted_proxies:
-        return direct
+        return _unmapped(direct)
     told = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
     seen = [part.strip() for part in told.split(",") if part.strip()]
-    return seen[-trusted_proxies] if len(seen) >= trusted_proxies else direct
+    return _unmapped(seen[-trusted_proxies] if len(seen) >= trusted_proxies else direct)
+
+
+def _unmapped(address: str) -> str:
+    """Return the IPv4 address in an IPv6 one: a server that listens at ``::`` is given ``::ffff:192.0.2.1``."""
+    with suppress(ValueError):
+        parsed = ipaddress.ip_address(address)
+        if parsed.version == 6 and parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+    return address
 
 
 class RateLimit:
@@ -463,7 +442,7 @@ class Compression:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._compressed = GZipMiddleware(app, minimum_size=SMALLEST_COMPRESSED)
+        self._compressed = Gzip(app, minimum_size=SMALLEST_COMPRESSED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""

@@ -74,8 +74,8 @@ class ServiceSettings:
 
     def address(self, port: int) -> str:
         """Return the address that voters use."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.listen, self.listen)
-        return self.public_url.rstrip("/") or f"http://{host}:{port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.listen, self.listen)
+        return self.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def as_environment(self) -> dict[str, str]:
         """Return the settings as environment variables, for the worker processes."""

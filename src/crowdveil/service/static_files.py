@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import gzip
 import mimetypes
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import PurePosixPath
 
+from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -60,7 +62,7 @@ class PageModules:
 
     def __init__(self, page: VotersPage, directory: str) -> None:
         self._page = page
-        self._checked: ASGIApp = GZipMiddleware(_RevalidatedFiles(directory=directory), minimum_size=500)
+        self._checked: ASGIApp = Gzip(_RevalidatedFiles(directory=directory), minimum_size=500)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a file."""
@@ -73,6 +75,32 @@ class PageModules:
         await answer(scope, receive, send)
 
 
+class Gzip(GZipMiddleware):
+    """Middleware that compresses for clients that accept it; the library's own does not read weights."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as one that names nothing but gzip, or nothing."""
+        if scope["type"] == "http":
+            accepted = [(b"accept-encoding", b"gzip")] if accepts_gzip(Headers(scope=scope)) else []
+            scope["headers"] = [one for one in scope["headers"] if one[0] != b"accept-encoding"] + accepted
+        await super().__call__(scope, receive, send)
+
+
+_REFUSED = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
+"""The weight of an encoding that a client does not accept."""
+
+
+def accepts_gzip(headers: Headers) -> bool:
+    """Whether a client accepts gzip: it counts by its name, or else by ``*``, unless its weight is 0.
+
+    >>> [accepts_gzip(Headers({"Accept-Encoding": told})) for told in ("br, gzip;q=0.5", "gzip;q=0, *", "*", "br")]
+    [True, False, True, False]
+    """
+    told = (one.partition(";") for one in ",".join(headers.getlist("Accept-Encoding")).lower().split(","))
+    accepted = {name.strip(): _REFUSED.fullmatch(weight) is None for name, _, weight in told}
+    return accepted.get("gzip", accepted.get("*", False))
+
+
 def media_type(path: str) -> str:
     """Return the media type of a file; for known kinds, do not depend on the machine's own table."""
     suffix = PurePosixPath(path).suffix
@@ -82,7 +110,7 @@ def media_type(path: str) -> str:
 def compressible(content: bytes, kind: str, headers: dict[str, str], request: Request, status: int = 200) -> Response:
     """Return a response with content that never changes, compressed if the client accepts that."""
     told = {**headers, "Vary": "Accept-Encoding"}
-    if "gzip" in request.headers.get("Accept-Encoding", ""):
+    if accepts_gzip(request.headers):
         return Response(_compressed(content), status, {**told, "Content-Encoding": "gzip"}, media_type=kind)
     return Response(content, status, told, media_type=kind)
 

@@ -290,7 +290,7 @@ def test_links_are_shown_once_and_their_tokens_are_not_kept(hosted):
     with hosted.store.database.engine.connect() as connection:
         held = str(connection.exec_driver_sql("SELECT * FROM link").all())
     assert not any(token in held for token in tokens)
-    for number in ("0", "-1", "10001", "many"):
+    for number in ("0", "-1", "10001", "many", "", "9" * 5000):
         hosted.submit("/host/polls/trusted/recruit", "/host/polls/trusted/links", 400, number=number)
 
 
@@ -299,6 +299,22 @@ def test_a_poll_is_closed_and_opened_again(hosted):
     assert hosted.get("/api/polls/untrusted").json()["state"] == "closed"
     assert "Close the poll" in hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/open").text
     assert hosted.get("/api/polls/untrusted").json()["state"] == "open"
+
+
+def test_a_page_from_before_the_answers_were_destroyed_does_not_open_the_poll(site):
+    site.later(11 * 3600)  # To 23:00 UTC.
+    site.sign_in()
+    brief = {**CENTRAL, "name": "brief", "entry": "open", "destroy_on": "2026-03-02"}
+    site.store.polls.add(poll_from_dict(brief), pilot=True)
+    site.vote("brief", 1)
+    site.store.polls.close("brief")
+    token = re.search(r'name="form_token" value="(\w+)"', site.get("/host/polls/brief").text)[1]
+    site.later(2 * 3600)
+    site.store.polls.destroy_answers(site.service.today())
+    refused = site.post("/host/polls/brief/open", {"form_token": token}, 400)
+    assert "were destroyed on 2026-03-02" in refused.text
+    assert site.get("/api/polls/brief").json()["state"] == "closed"
+    assert "on trial" not in site.get("/host/").text
 
 
 @pytest.mark.parametrize(

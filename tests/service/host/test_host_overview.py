@@ -11,7 +11,7 @@ from tests.service.host.website import flat
 from tests.service.voters import ballot
 
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.submission import new_token
+from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.host.participation import about_tallies, attention_tally
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
@@ -83,6 +83,28 @@ def test_a_release_has_a_name_a_time_and_a_note_for_hosts_only(hosted):
     assert (hosted.store.releases.get(id).name, hosted.store.releases.get(id).note) == ("x", "")
     assert hosted.store.releases.get(id).made_at == hosted.service.now()
     hosted.submit(f"/host/releases/{id}", f"/host/releases/{id}/describe", 400, name="x" * 81)
+
+
+def test_a_release_that_a_withdrawal_makes_again_is_the_current_one_with_its_new_name(hosted):
+    hosted.vote("untrusted", 3)
+    token = token_of(hosted.get("/host/polls/untrusted/releases").text)
+
+    def release(**words):
+        fields = {"form_token": token, "spent": "", **words}
+        return hosted.post("/host/polls/untrusted/release", fields).url.path.rpartition("/")[2]
+
+    first = release(name="first", note="before")
+    (more,) = hosted.vote("untrusted", 1, seed=2)
+    second = release(name="second")
+    hosted.store.submissions.withdraw("untrusted", report_id(more))
+    hosted.later(60)
+    assert release(name="after the withdrawal") == first != second
+    assert hosted.get("/api/polls/untrusted").json()["release"] == first
+    newest, older = hosted.store.releases.all("untrusted")
+    assert (newest.id, newest.name, newest.note) == (first, "after the withdrawal", "before")
+    assert (older.id, older.name, newest.made_at) == (second, "second", hosted.service.now())
+    release()
+    assert hosted.store.releases.get(first).name == "after the withdrawal"
 
 
 def test_the_making_of_a_release_is_told_line_by_line(hosted):

@@ -1,13 +1,9 @@
 """Several hosts: each may do what the role says and no more, invitations bring them in, and the log tells all."""
 
-import base64
-import hashlib
-import hmac
 import re
-import struct
 
 import pytest
-from tests.service.host.website import PASSWORD
+from tests.service.host.website import PASSWORD, code_at
 
 from crowdveil.service.host.routes import PAGES
 from crowdveil.service.store.hosts import Role
@@ -130,13 +126,6 @@ def test_a_host_who_is_removed_is_out_at_once(hosted):
     assert "somebody must own" in hosted.submit("/host/hosts", "/host/hosts/remove", 400, host="host").text.lower()
 
 
-def code_at(key, time):
-    """A one-time code by the letter of RFC 4226 and RFC 6238."""
-    digest = hmac.new(base64.b32decode(key), struct.pack(">Q", int(time) // 30), hashlib.sha1).digest()
-    start = digest[-1] & 15
-    return f"{(struct.unpack('>I', digest[start : start + 4])[0] & 0x7FFFFFFF) % 10**6:06d}"
-
-
 def test_a_second_factor_is_asked_for_at_every_password(hosted):
     hosted.submit("/host/password", "/host/password", password=PASSWORD, again=PASSWORD)
     key = re.search(r'name="key" value="(\w+)"', hosted.get("/host/second-factor").text)[1]
@@ -156,6 +145,20 @@ def test_a_second_factor_is_asked_for_at_every_password(hosted):
     fresh = code_at(key, hosted.service.now())
     hosted.submit("/host/second-factor", "/host/second-factor/off", code=fresh)
     assert not hosted.store.hosts.get("host").has_second_factor
+
+
+def test_a_second_factor_is_not_replaced_without_its_code(hosted):
+    key, other = (hosted.store.hosts.new_key() for _ in range(2))
+    now = hosted.service.now()
+    token = re.search(r'name="form_token" value="(\w+)"', hosted.get("/host/second-factor").text)[1]
+    hosted.post("/host/second-factor", {"form_token": token, "key": key, "code": code_at(key, now)})
+    replacing = {"form_token": token, "key": other, "code": code_at(other, now)}
+    assert "There is a second factor already" in hosted.post("/host/second-factor", replacing, 400).text
+    hosted.later(60)
+    now = hosted.service.now()
+    hosted.submit("/host/second-factor", "/host/second-factor/off", code=code_at(key, now))
+    hosted.post("/host/second-factor", {**replacing, "code": code_at(other, now)})
+    assert hosted.store.hosts.get("host").has_second_factor
 
 
 def test_whoever_lost_the_phone_comes_back_by_a_link_and_sets_up_another(hosted):

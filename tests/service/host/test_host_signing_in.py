@@ -1,12 +1,15 @@
 """Who gets in: the one-time link, the password, sessions that end, and forms of other websites that are refused."""
 
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
-from tests.service.host.website import PASSWORD, website
+from tests.service.host.website import PASSWORD, code_at, website
 
+from crowdveil.service.host.attempts import MOST_ATTEMPTS, MOST_VISITORS, WINDOW_SECONDS, Attempts
 from crowdveil.service.host.routes import PAGES
-from crowdveil.service.server import MOST_ATTEMPTS, MOST_VISITORS, WINDOW_SECONDS, Attempts
 from crowdveil.service.settings import ServiceSettings
 from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 
@@ -105,34 +108,86 @@ def test_wrong_passwords_make_the_visitor_wait(site):
     assert sign_in_by_password(site, PASSWORD).url.path == "/host/"
 
 
+def test_of_many_attempts_at_the_same_time_no_more_than_allowed_are_checked(site):
+    token = re.search(r'name="form_token" value="(\w+)"', site.get("/host/sign-in").text)[1]
+    together = Barrier(20)
+
+    def attempt(number):
+        together.wait()
+        wrong = {"form_token": token, "name": "nobody", "password": f"wrong {number}"}
+        return site.browser.post("/host/sign-in", data=wrong).status_code
+
+    with ThreadPoolExecutor(20) as visitors:
+        answers = Counter(visitors.map(attempt, range(20)))
+    assert answers == {403: MOST_ATTEMPTS, 429: 20 - MOST_ATTEMPTS}
+
+
+def test_wrong_codes_make_the_visitor_wait(site):
+    site.sign_in()
+    key, now = site.store.hosts.new_key(), site.service.now()
+    site.store.hosts.set_second_factor("host", key, code_at(key, now), now)
+    page, action = "/host/second-factor", "/host/second-factor/off"
+    for _ in range(MOST_ATTEMPTS):
+        site.submit(page, action, 400, code="wrong")
+    site.later(60)
+    refused = site.submit(page, action, 429, code=code_at(key, site.service.now()))
+    assert "Try again in 15 minutes" in refused.text
+    assert int(refused.headers["Retry-After"]) <= WINDOW_SECONDS
+    assert site.store.hosts.get("host").has_second_factor
+    site.later(WINDOW_SECONDS)
+    site.submit(page, action, code=code_at(key, site.service.now()))
+    assert not site.store.hosts.get("host").has_second_factor
+
+
 def test_attempts_are_counted_for_each_network():
     attempts = Attempts()
     for number in range(MOST_ATTEMPTS):
-        attempts.failed(f"2001:db8::{number}", 0)
-        attempts.failed(f"192.0.2.{number}", 0)
-    assert attempts.wait("2001:db8::ffff", 1) > 0
-    assert attempts.wait("2001:db8:1::", 1) == 0
-    assert attempts.wait("192.0.2.0", 1) == 0
+        assert attempts.begin(f"2001:db8::{number}", 0) == 0
+        assert attempts.begin(f"192.0.2.{number}", 0) == 0
+    assert attempts.begin("2001:db8::ffff", 1) > 0
+    assert attempts.begin("2001:db8:1::", 1) == 0
+    assert attempts.begin("192.0.2.0", 1) == 0
+
+
+def test_an_attempt_that_succeeds_is_taken_back_and_no_other():
+    attempts = Attempts()
+    for at in range(MOST_ATTEMPTS):
+        assert attempts.begin("192.0.2.0", at) == 0
+    attempts.succeeded("192.0.2.0", 2)
+    attempts.succeeded("192.0.2.1", 2)
+    assert attempts.begin("192.0.2.0", MOST_ATTEMPTS) == 0
+    assert attempts.begin("192.0.2.0", MOST_ATTEMPTS) == WINDOW_SECONDS - MOST_ATTEMPTS + 1
+    assert attempts.begin("192.0.2.0", WINDOW_SECONDS) == 0  # The first is forgotten.
 
 
 def test_attempts_of_a_bounded_number_of_visitors_are_remembered():
     attempts = Attempts()
     visitors = [f"2001:db8:{number:x}::" for number in range(MOST_VISITORS + 5)]
     for visitor in visitors:
-        assert attempts.wait(visitor, 0) == 0
-    assert not attempts._failed  # Whoever has not failed is not remembered.
+        assert attempts.begin(visitor, 0) == 0
+        attempts.succeeded(visitor, 0)
+    assert not attempts._counted  # Whoever has not failed is not remembered.
     for number, visitor in enumerate(visitors):
         for _ in range(MOST_ATTEMPTS + 2):
-            attempts.failed(visitor, number / len(visitors))
-    assert len(attempts._failed) == MOST_VISITORS
-    assert max(map(len, attempts._failed.values())) == MOST_ATTEMPTS
-    assert [attempts.wait(visitor, 1) > 0 for visitor in visitors] == [False] * 5 + [True] * MOST_VISITORS
+            attempts.begin(visitor, number / len(visitors))
+    assert len(attempts._counted) == MOST_VISITORS
+    assert max(map(len, attempts._counted.values())) == MOST_ATTEMPTS
+    assert [attempts.begin(visitor, 1) > 0 for visitor in reversed(visitors)] == [True] * MOST_VISITORS + [False] * 5
 
 
 def test_a_form_without_its_pages_token_is_refused_and_does_nothing(hosted):
     for token in ({}, {"form_token": ""}, {"form_token": "0" * 64}):
         assert "load it again" in hosted.post("/host/polls/trusted/close", token, 403).text
     assert not hosted.store.polls.get("trusted").closed_by_host
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "undefined", "unicode_escape"])
+@pytest.mark.parametrize("field", ['name="form_token"', r'name="x"; filename="\ud800"'])
+def test_a_form_in_another_encoding_is_refused(shared_site, encoding, field):
+    body = f"--x\r\nContent-Disposition: form-data; {field}\r\n\r\n".encode() + b"\\ud800\xff\r\n--x--\r\n"
+    kind = f"multipart/form-data; boundary=x; charset={encoding}"
+    answer = shared_site.post("/host/sign-in", None, 400, content=body, headers={"Content-Type": kind})
+    assert "UTF-8" in answer.text
 
 
 def test_the_token_of_another_session_does_not_serve(hosted):

@@ -122,6 +122,42 @@ def test_a_form_and_its_file_come_from_each_other():
         assert poll_as_dict(poll_from_dict(data_of_form(again))) == data
 
 
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        ("A+, A-, B+, B-", ["1", "2", "3", "4"]),
+        ("C, C++, Python", ["1", "2", "3"]),
+        ("男, 女, other", ["1", "2", "3"]),
+        ("< 30, > 30, 30", ["1", "2", "3"]),
+        ("car, van, car", ["car", "van"]),
+    ],
+)
+def test_no_value_of_a_fact_is_lost(values, levels):
+    form = {**PARKING, "f1_values": values, "t_fr_f1_values": ", ".join(f"mot {level}" for level in levels)}
+    form |= {f"t_fr_{field}": words for field, words in {"title": "T", "question": "Q"}.items()}
+    form |= {"t_fr_f0_label": "minutes", "t_fr_f1_label": "véhicule"}
+    poll = poll_from_dict(data_of_form(form))
+    (vehicle,) = poll.study.categories
+    assert list(vehicle.levels) == levels
+    shown = list(dict.fromkeys(values.split(", ")))
+    assert [feature.phrase(1) for feature in poll.study.features[1:]] == shown
+    said = words(poll.study, "fr", poll.translations)["features"]
+    assert [said[name]["words"]["1"] for name in vehicle.feature_names] == [f"mot {level}" for level in levels]
+    again = form_of_data(poll_as_dict(poll))
+    assert again["f1_values"] == ", ".join(shown)
+    assert poll_from_dict(data_of_form(again)) == poll
+
+
+def test_facts_whose_names_have_no_latin_letters_are_told_apart():
+    form = {**PARKING, "f0_label": "车辆", "f0_values": "轿车, 卡车", "f1_label": "等待", "f1_values": "0, 10, 30"}
+    poll = poll_from_dict(data_of_form({**form, "f2_label": "城市", "f2_values": "北京, 上海"}))
+    assert [one.name for one in poll.study.attributes] == ["fact_1", "fact-2", "fact-3"]
+    assert [one.label for one in poll.study.attributes] == ["等待", "车辆", "城市"]
+    again = form_of_data(poll_as_dict(poll))
+    assert again is not None
+    assert poll_from_dict(data_of_form(again)) == poll
+
+
 def test_a_poll_of_any_study_may_ask_one_dilemma_twice():
     for study in ("kidney", tomllib.loads(FILE)["study"]):
         assert poll_from_dict({"name": "x", "study": study, "repeat": True}).study.repeat
@@ -230,6 +266,15 @@ def test_the_terms_of_a_relay_are_in_the_form():
     assert poll.mechanism == "one-bit"
 
 
+@pytest.mark.parametrize("paradigm", ["rldp", "vlcp"])
+def test_the_fields_of_a_relay_are_not_read_where_the_form_hides_them(paradigm):
+    form = {**RELAYED, "paradigm": paradigm}
+    without = {name: value for name, value in form.items() if name not in ("relay", "batch", "delta", "honest")}
+    poll = poll_from_dict(data_of_form(form))
+    assert poll.relay is None
+    assert poll == poll_from_dict(data_of_form(without))
+
+
 def test_what_the_form_has_no_field_for_is_left_to_the_file():
     assert form_of_data(tomllib.loads(FILE)) is None
     assert form_of_data({"name": "x", "study": "kidney", "mechanism": "algorithm-2", "paradigm": "vldp"}) is None
@@ -244,6 +289,7 @@ def test_what_the_form_has_no_field_for_is_left_to_the_file():
         ({"f0_label": "", "f0_values": "", "f1_label": "", "f1_values": ""}, "needs a fact"),
         ({"f1_values": "car"}, "fact 2 needs a name and two or more different values"),
         ({"f1_label": ""}, "fact 2 needs a name"),
+        ({"f0_values": "1, 1.0"}, "fact 1 needs a name and two or more different values"),
         ({"quota": "many"}, "give a whole number"),
         ({"q0_options": "only one"}, "question 1 needs"),
         ({"q0_kind": "slider"}, "question 1: say how it is answered"),
@@ -254,8 +300,11 @@ def test_what_the_form_has_no_field_for_is_left_to_the_file():
         ({"t_fr_title": ""}, "the study in French: the title is missing"),
         ({"t_fr_f0_label": ""}, "in French: the name of fact 1 is missing"),
         ({"t_fr_f1_values": "voiture, moto"}, "fact 2 has 2 values and 3 in English"),
-        ({"relay": "https://relay.example"}, "a relay needs the fewest reports"),
-        ({"relay": "https://relay.example", "batch": "9", "honest": "all"}, "give a number, got 'all'"),
+        ({"paradigm": "vldp", "relay": "https://relay.example"}, "a relay needs the fewest reports"),
+        (
+            {"paradigm": "vldp", "relay": "https://relay.example", "batch": "9", "honest": "all"},
+            "give a number, got 'all'",
+        ),
         ({"paradigm": "rldp", "level0_epsilon": ""}, "each with a name and an epsilon"),
     ],
 )
@@ -269,6 +318,12 @@ def test_a_wrong_form_comes_back_with_what_was_filled_in(shared_hosted):
     assert "the quota must be 1 or more" in page
     assert 'value="&lt;b&gt;&amp;"' in page
     assert "minutes of waiting" in page
+
+
+def test_values_that_cannot_be_measured_are_refused_in_the_form(shared_hosted):
+    page = shared_hosted.submit("/host/new", "/host/new", 400, **{**PARKING, "f0_values": "0, 1e-320, 1"}).text
+    assert "minutes_of_waiting" in page[page.index('role="alert"') :][:200]
+    assert 'value="0, 1e-320, 1"' in page
 
 
 def text_of(checked):

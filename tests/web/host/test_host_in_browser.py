@@ -35,11 +35,17 @@ def vote(address, poll, voters):
 
 
 @pytest.fixture
-def page(browser, site):
-    """A signed-in host's page, narrow as a phone. Whatever it complains about fails the test."""
+def complaints():
+    """What the page complains about."""
+    return []
+
+
+@pytest.fixture
+def page(browser, site, complaints):
+    """A signed-in host's page, narrow as a phone. Whatever it complains about fails the test, unless it is expected."""
     store, address = site
     context = browser.new_context(viewport={"width": 320, "height": 640}, base_url=address, locale="en-GB")
-    page, complaints, asked = context.new_page(), [], []
+    page, asked = context.new_page(), []
     page.set_default_timeout(PATIENCE)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -90,6 +96,57 @@ def test_a_host_signs_in_releases_and_downloads(page, site):
         page.get_by_role("link", name="CSV").click()
     rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
     assert len({row["voter"] for row in rows}) == store.polls.get("trusted").participants
+
+
+def end_the_session(page):
+    page.context.clear_cookies()
+
+
+def make_the_form_stale(page):
+    page.locator("form[data-progress] input[name=form_token]").evaluate("field => (field.value = 'stale')")
+
+
+def lose_the_connection(page):
+    page.route("**/progress", lambda route: route.abort())
+
+
+def fail_behind_a_proxy(page):
+    page.route("**/progress", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
+
+
+def lose_the_end(page):
+    page.route("**/progress", lambda route: route.fulfill(body='{"read": 1, "of": 20}\n'))
+
+
+NOT_KNOWN = "it is not known whether this was made"
+
+
+@pytest.mark.parametrize(
+    ("happens", "told"),
+    [
+        (end_the_session, "You are not signed in any more, and nothing was made"),
+        (make_the_form_stale, "The page that this form was on is too old, and nothing was done: load it again."),
+        (lose_the_connection, NOT_KNOWN),
+        (fail_behind_a_proxy, NOT_KNOWN),
+        (lose_the_end, NOT_KNOWN),
+    ],
+)
+def test_a_release_of_which_nothing_is_heard_is_looked_for_in_the_list(page, site, complaints, happens, told):
+    made = site[0].releases.all("untrusted")
+    page.goto("/host/polls/untrusted/releases")
+    page.get_by_role("button", name="Look first").click()
+    page.get_by_role("button", name="Make the release").wait_for()
+    happens(page)
+    page.get_by_role("button", name="Make the release").click()
+    notice = page.locator(".notice.wrong")
+    notice.wait_for()
+    assert told in notice.inner_text()
+    assert page.locator("progress").count() == 0
+    assert violations(page, "light") == []
+    notice.get_by_role("link", name="List of releases").click()
+    page.wait_for_url("**/host/sign-in" if happens is end_the_session else "**/host/polls/untrusted/releases")
+    assert site[0].releases.all("untrusted") == made
+    complaints.clear()  # The browser reports the refusal itself.
 
 
 def test_the_overview_refreshes_by_itself(page, site):

@@ -39,26 +39,22 @@ def sign_in(request: HostRequest) -> Response:
     """Sign in with a one-time link or with the password. After a few wrong attempts, the visitor has to wait."""
     attempts = request.pages.attempts
     now = request.pages.now()
-    wait = attempts.wait(request.address, now)
+    wait = attempts.begin(request.address, now)
     if wait:
-        minutes = -(-wait // 60)
-        again = f"Try again in {minutes} {plural(minutes, 'minute')}."
-        response = _refused(request, 429, f"There were too many wrong attempts. {again}")
-        response.headers["Retry-After"] = str(wait)
-        return response
+        return _later(wait, _refused(request, 429, _too_many(wait)))
     by_link = "link" in request.form
     if by_link:
         host = request.store.hosts.use_sign_in_link(request.form["link"].strip(), now)
     else:
         host = _by_password(request, request.form.get("name", "").strip() or FIRST_HOST, now)
     if host is None:
-        attempts.failed(request.address, now)
         wrong = (
             "This link was used already, or is too old."
             if by_link
             else "Name, password and code do not match. (A code works only once: wait for the next.)"
         )
         return _refused(request, 403, wrong)
+    attempts.succeeded(request.address, now)
     if by_link:  # A host who lost the phone but can start the server may set up another one.
         request.store.hosts.drop_second_factor(host)
     how = "with a link" if by_link else "with a password"
@@ -121,6 +117,16 @@ def _refused(request: HostRequest, status: int, why: str) -> Response:
     )
 
 
+def _too_many(wait: int) -> str:
+    minutes = -(-wait // 60)
+    return f"There were too many wrong attempts. Try again in {minutes} {plural(minutes, 'minute')}."
+
+
+def _later(wait: int, response: Response) -> Response:
+    response.headers["Retry-After"] = str(wait)
+    return response
+
+
 def hosts_page(request: HostRequest) -> Response:
     """List the hosts, with the form to invite one."""
     return _hosts(request)
@@ -172,9 +178,14 @@ def set_second_factor(request: HostRequest) -> Response:
 
 
 def drop_second_factor(request: HostRequest) -> Response:
-    """Stop requiring codes, if one last code is correct."""
-    if not request.store.hosts.check_code(str(request.host), request.form.get("code", ""), request.pages.now()):
+    """Stop requiring codes, if one last code is correct. Wrong ones count as wrong attempts to sign in."""
+    now = request.pages.now()
+    wait = request.pages.attempts.begin(request.address, now)
+    if wait:
+        return _later(wait, _second_factor(request, request.store.hosts.new_key(), _too_many(wait), 429))
+    if not request.store.hosts.check_code(str(request.host), request.form.get("code", ""), now):
         return _second_factor(request, "", "This is not the code of this moment, or it was used already.", 400)
+    request.pages.attempts.succeeded(request.address, now)
     request.store.hosts.drop_second_factor(str(request.host))
     return request.go("/second-factor")
 

@@ -18,6 +18,7 @@ from crowdveil.protocol.submission import is_token, report_id
 from crowdveil.service.host.measured import measured_words
 from crowdveil.service.host.participation import about_tallies, attention_tally, poll_activity, state_words
 from crowdveil.service.host.request import HostRequest, attachment, qr_code
+from crowdveil.service.host.study_form import whole
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.result import Result, read_result
 from crowdveil.service.public.words import words_of
@@ -199,10 +200,10 @@ def qr_picture(request: HostRequest) -> Response:
 def make_links(request: HostRequest) -> Response:
     """Create links and send them as a file. They are available only this once: the server stores no token."""
     poll = request.poll_status().poll
-    wanted = request.form.get("number", "").strip()
-    if not wanted.isdecimal() or not 1 <= int(wanted) <= MOST_LINKS:
-        raise CrowdveilError(f"{wanted!r} links were asked for: ask for a whole number from 1 to {MOST_LINKS:,}")
-    tokens = request.store.submissions.create_links(poll.name, int(wanted))
+    wanted = whole(request.form.get("number", "").strip(), "how many links")
+    if not 1 <= wanted <= MOST_LINKS:
+        raise CrowdveilError(f"{wanted} links were asked for: ask for 1 to {MOST_LINKS:,}")
+    tokens = request.store.submissions.create_links(poll.name, wanted)
     return attachment(links_file(request.origin, poll.name, tokens), f"{poll.name}-links.csv", "text/csv")
 
 

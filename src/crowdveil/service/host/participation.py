@@ -190,7 +190,8 @@ def state_words(request: HostRequest, status: PollStatus) -> str:
     """Return the state of a poll today, in words."""
     if status.archived:
         return "archived"
-    return "on trial" if status.pilot else STATE_WORDS[status.state(request.pages.today())]
+    state = status.state(request.pages.today())
+    return "on trial" if status.pilot and state is PollState.OPEN else STATE_WORDS[state]
 
 
 def _days(poll: HostedPoll, counted: list[DayCount]) -> list[Day]:

@@ -14,6 +14,7 @@ from crowdveil.privacy.guarantee import PARADIGMS, Place
 from crowdveil.privacy.mechanisms.registry import RELAYED
 from crowdveil.protocol.questions import WITH_NUMBERS, WITH_OPTIONS, QuestionKind
 from crowdveil.service.host.study_form import (
+    UNNAMED,
     Fields,
     decimal,
     form_of_study,
@@ -22,6 +23,7 @@ from crowdveil.service.host.study_form import (
     lines,
     may_measure,
     slug,
+    slugs,
     study_of_form,
     translations_of_form,
     whole,
@@ -37,6 +39,8 @@ _PLAIN = ("name", "contact", "completion_code", "return_url", "opens_on", "close
 _MORE = ("paradigm", "quota", "budget", "destroy_on", "minimum_age", "relay", "batch", "delta", "honest")
 MOST_QUESTIONS = 8
 """The number of rows in the form."""
+LONGEST_OPTION = 30
+"""The length of an option's id, which columns of downloads are named after."""
 KINDS = {
     QuestionKind.SINGLE: "one of several answers",
     QuestionKind.SEVERAL: "as many answers as apply",
@@ -71,7 +75,7 @@ def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
         data["repeat"] = True
     if given.get("along") and may_measure(data["study"]):
         data["along"] = given["along"]
-    data.setdefault("name", slug(_title(data["study"])))
+    data.setdefault("name", slug(_title(data["study"])) or UNNAMED)
     data |= {"budget": given.get("budget") or DEFAULT_BUDGET} if central else {"levels": _levels(given)}
     if given.get("quota"):
         data["quota"] = whole(given["quota"], "how many voters at most")
@@ -80,7 +84,7 @@ def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
     consent = {code: given[f"consent_{code}"] for code in INTERFACE_LANGUAGES if given.get(f"consent_{code}")}
     if given.get("minimum_age"):
         data["minimum_age"] = whole(given["minimum_age"], "how old voters must be")
-    if given.get("relay"):
+    if paradigm == "vldp" and given.get("relay"):
         data |= _relay(given)
     if translations := translations_of_form(given, data["study"]):
         data["translations"] = translations
@@ -207,8 +211,7 @@ def _question(given: Mapping[str, str], k: int) -> dict[str, Any] | None:
         made["step"] = whole(given[f"{row}step"], f"{place}, how many numbers make a range")
     said = _answers(given, row, answers, place) if kind in (*WITH_OPTIONS, QuestionKind.SCALE) else []
     if kind in WITH_OPTIONS:
-        slugs = [slug(answer)[:30] for answer in answers]
-        ids = slugs if len(set(slugs)) == len(slugs) else [f"{number}" for number in range(1, len(answers) + 1)]
+        ids = slugs(answers, longest=LONGEST_OPTION)
         made["options"] = [{"id": id, "text": text} for id, text in zip(ids, said, strict=True)]
     elif said:
         made["ends"] = said

@@ -137,8 +137,10 @@ def _release(request: HostRequest, tell: CountCallback | None) -> StoredRelease:
     epsilon = _epsilon(request, poll)
     with _one_at_a_time(request, poll) as spent:
         made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell, spent)
-    if request.store.releases.get(made.id) == made:  # Leaves alone an earlier release from the same reports.
-        _describe(request, made.id, request.pages.now())
+    stored = _stored(request, made.id)
+    if stored.poll == poll.name:  # Leaves alone an identical release of another poll.
+        name, note = _name_and_note(request)  # Made again without them, a release keeps its own.
+        request.store.releases.describe(made.id, name or stored.name, note or stored.note, request.pages.now())
     return made
 
 
@@ -207,13 +209,12 @@ def _with_progress(
 def describe_release(request: HostRequest) -> Response:
     """Change the name and the note of a release, which only hosts see."""
     stored = _stored(request, request.path("release"))
-    _describe(request, stored.id)
+    request.store.releases.describe(stored.id, *_name_and_note(request))
     return request.go(f"/releases/{stored.id}")
 
 
-def _describe(request: HostRequest, release: str, made_at: int | None = None) -> None:
-    name, note = request.form.get("name", "").strip(), request.form.get("note", "").strip()
-    request.store.releases.describe(release, name, note, made_at)
+def _name_and_note(request: HostRequest) -> tuple[str, str]:
+    return request.form.get("name", "").strip(), request.form.get("note", "").strip()
 
 
 def release_page(request: HostRequest) -> Response:

@@ -26,8 +26,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crowdveil.errors import CrowdveilError, plural
 from crowdveil.pages.feature_estimates import one_line, signed
+from crowdveil.service.host.attempts import Attempts
 from crowdveil.service.public.pictures import track
-from crowdveil.service.server import Attempts, client_address, only_head
+from crowdveil.service.server import client_address, only_head
 from crowdveil.service.store.hosts import LogEntry, Role
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
@@ -239,11 +240,15 @@ async def _form(http: Request, secret: str) -> dict[str, str]:
     if int(http.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
         raise CrowdveilError(f"the form is too large: files up to {LARGEST_FORM >> 20} MB can be uploaded")
     read: dict[str, str] = {}
-    async with http.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM) as form:
-        for name, value in form.multi_items():
-            read[name] = await _text(value) if isinstance(value, UploadFile) else value
-            if "\0" in read[name]:
-                raise CrowdveilError("a field of the form has the character NUL, which no text may have: leave it out")
+    try:
+        async with http.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM) as form:
+            for name, value in form.multi_items():
+                read[name] = await _text(value) if isinstance(value, UploadFile) else value
+                read[name].encode()  # Of a form in another encoding, some texts cannot be written in UTF-8.
+    except UnicodeError:
+        raise CrowdveilError("the form is not in UTF-8, as the page that it was on: load the page again") from None
+    if any("\0" in text for text in read.values()):
+        raise CrowdveilError("a field of the form has the character NUL, which no text may have: leave it out")
     given = read.pop("form_token", "")
     if not hmac.compare_digest(given.encode(), form_token(secret).encode()):
         raise Forbidden("the page that this form was on is too old, and nothing was done: load it again")
@@ -254,7 +259,7 @@ async def _text(upload: UploadFile) -> str:
     try:
         return (await upload.read()).decode("utf-8")
     except UnicodeDecodeError:
-        raise CrowdveilError(f"{upload.filename} is not a text file in UTF-8") from None
+        raise CrowdveilError("the file is not a text file in UTF-8: save it as one") from None
 
 
 def attachment(content: str | bytes, name: str, kind: str) -> Response:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, plural
+from crowdveil.errors import CrowdveilError, plural, shown
 from crowdveil.estimation.design import leaves_out
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
@@ -27,6 +27,9 @@ _LANGUAGES = {
     "es": "Spanish",
 }
 OWN_STUDY = "own"
+UNNAMED = "poll"
+"""Name of a poll or a study whose title has no letter that a name may have."""
+LONGEST_SLUG = 40
 MOST_FEATURES = 12
 """The number of rows in the form."""
 _NORM_BOUND = 2.0
@@ -39,19 +42,31 @@ def language_name(language: str) -> str:
 
 
 def slug(words: str) -> str:
-    """Turn words into a name of lower-case letters, digits and -.
+    """Turn words into a name of lower-case letters, digits and -; an empty one if they have none of these.
 
     >>> slug("Who gets the last café?"), slug("誰")
-    ('who-gets-the-last-cafe', 'poll')
+    ('who-gets-the-last-cafe', '')
     """
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "poll"
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:LONGEST_SLUG].strip("-")
+
+
+def slugs(texts: Sequence[str], before_number: str = "", longest: int = LONGEST_SLUG) -> list[str]:
+    """Turn each of several texts into a name of its own: a number, if two would have the same name or one has none.
+
+    >>> slugs(["car", "motor bike"]), slugs(["A+", "A-"]), slugs(["年", "car"], "fact-")
+    (['car', 'motor-bike'], ['1', '2'], ['fact-1', 'fact-2'])
+    """
+    made = [slug(words)[:longest] for words in texts]
+    if all(made) and len(set(made)) == len(made):
+        return made
+    return [f"{before_number}{number}" for number in range(1, len(made) + 1)]
 
 
 def whole(given: str, what: str) -> int:
     """Read a whole number."""
     if not re.fullmatch(r"-?\d{1,12}", given):
-        raise CrowdveilError(f"{what}: give a whole number, got {given!r}")
+        raise CrowdveilError(f"{what}: give a whole number, got {shown(given)}")
     return int(given)
 
 
@@ -60,7 +75,7 @@ def decimal(given: str, what: str) -> float:
     try:
         return float(given)
     except ValueError:
-        raise CrowdveilError(f"{what}: give a number, got {given!r}") from None
+        raise CrowdveilError(f"{what}: give a number, got {shown(given)}") from None
 
 
 def lines(given: str) -> list[str]:
@@ -83,13 +98,13 @@ def study_of_form(given: Mapping[str, str]) -> str | dict[str, Any]:
     for field, what in (("own_title", "a title"), ("own_question", "the question that voters are asked")):
         if not given.get(field):
             raise CrowdveilError(f"a study of your own needs {what}")
-    rows = [_feature(given, k) for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
-    if not rows:
+    facts = _facts(given).values()
+    if not facts:
         raise CrowdveilError("a study of your own needs a fact in which outcomes differ, with its values")
-    features = [r for r in rows if "low" in r]
-    categories = [r for r in rows if "low" not in r]
+    features = [fact for fact in facts if "low" in fact]
+    categories = [fact for fact in facts if "low" not in fact]
     return {
-        "name": slug(given["own_title"]),
+        "name": slug(given["own_title"]) or UNNAMED,
         "title": given["own_title"],
         "question": given["own_question"],
         "norm_bound": _NORM_BOUND,
@@ -139,24 +154,32 @@ def form_of_study(study: Any) -> Fields:
     return fields
 
 
-def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
+def _facts(given: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+    """Return the facts of a form by row, as features and categories: numbers before words, as in a study."""
+    rows = [k for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
+    facts = dict(sorted(((k, _fact(given, k)) for k in rows), key=lambda fact: "low" not in fact[1]))
+    names = slugs([fact["label"] for fact in facts.values()], "fact-")
+    for fact, name in zip(facts.values(), names, strict=True):
+        fact["name"] = name.replace("-", "_") if "low" in fact else name
+    return facts
+
+
+def _fact(given: Mapping[str, str], k: int) -> dict[str, Any]:
     """Return a feature with its numbers, or a category with its words. The smallest step of a feature is its unit."""
     label = given.get(f"f{k}_label", "")
-    values = between_commas(given.get(f"f{k}_values", ""))
-    if not label or len(set(values)) < 2:
+    values = list(dict.fromkeys(between_commas(given.get(f"f{k}_values", ""))))
+    numbers = _numbers(values)
+    if not label or len(values if numbers is None else numbers) < 2:
         raise CrowdveilError(
             f"fact {k + 1} needs a name and two or more different values, with commas between them: "
             f"got {label or 'no name'!r} with {', '.join(values) or 'no values'}"
         )
     picture = {"icon": given[f"f{k}_icon"]} if given.get(f"f{k}_icon") else {}
-    try:
-        numbers = sorted({float(value) for value in values})
-    except ValueError:
-        words = {slug(value): value for value in values}
-        return {"name": slug(label), "label": label, "levels": list(words), "words": words, **picture}
+    if numbers is None:
+        words = dict(zip(slugs(values), values, strict=True))
+        return {"label": label, "levels": list(words), "words": words, **picture}
     unit = min(right - left for left, right in itertools.pairwise(numbers))
     return {
-        "name": slug(label).replace("-", "_"),
         "label": label,
         "low": numbers[0],
         "high": numbers[-1],
@@ -164,6 +187,14 @@ def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
         "levels": numbers,
         **picture,
     }
+
+
+def _numbers(values: Sequence[str]) -> list[float] | None:
+    """Return values as different numbers in order; None if one of them is none."""
+    try:
+        return sorted({float(value) for value in values})
+    except ValueError:
+        return None
 
 
 def translations_of_form(given: Mapping[str, str], study: Any) -> list[dict[str, Any]]:
@@ -209,8 +240,7 @@ def _translation(given: Mapping[str, str], study: Mapping[str, Any], language: s
 
     features: dict[str, Any] = {}
     categories: dict[str, Any] = {}
-    rows = [k for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
-    for k, fact in zip(rows, (_feature(given, k) for k in rows), strict=True):
+    for k, fact in _facts(given).items():
         label = said(f"f{k}_label", f"the name of fact {k + 1}")
         if "low" in fact:
             features[fact["name"]] = {"label": label}

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engine, event, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
@@ -158,6 +158,14 @@ def rows_among(table: Table, *columns: str) -> Select[Any]:
     """Return a query for these columns of the rows of a poll (``poll_id``) with given ids (``ids``)."""
     ids = table.c.id.in_(bindparam("ids", expanding=True))
     return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
+
+
+def next_number(connection: Connection, table: Table) -> int:
+    """Return the number after all that were given to rows of a table, which nobody else is given."""
+    if connection.dialect.name == "sqlite":
+        return (connection.scalar(select(func.max(table.c.number))) or 0) + 1
+    counter = select(func.nextval(func.pg_get_serial_sequence(table.name, "number")))
+    return int(connection.execute(counter).scalar_one())
 
 
 def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

@@ -156,7 +156,10 @@ class Hosts:
         return base64.b32encode(secrets.token_bytes(20)).decode()
 
     def set_second_factor(self, host: str, key: str, code: str, now: int) -> None:
-        """Require one-time codes from this host from now on; ``code`` proves that the host's device has the key."""
+        """Require one-time codes from this host from now on; ``code`` proves that the host's device has the key.
+
+        A second factor that is set stays until it is dropped.
+        """
         step = _step_of(key, code, now)
         if step is None:
             raise CrowdveilError(
@@ -164,7 +167,11 @@ class Hosts:
             )
         with self.database.writing() as connection:
             values = {"second_factor": key, "last_code": step}
-            connection.execute(update(schema.host).where(schema.host.c.name == host).values(values))
+            without = (schema.host.c.name == host, schema.host.c.second_factor.is_(None))
+            if connection.execute(update(schema.host).where(*without).values(values)).rowcount == 0:
+                raise CrowdveilError(
+                    "there is a second factor already: end that one with one of its codes, and then set up another"
+                )
 
     def drop_second_factor(self, host: str) -> None:
         """Stop requiring codes from this host."""

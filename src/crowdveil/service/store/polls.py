@@ -30,7 +30,7 @@ OPENED, STARTED = "opened", "started"
 MOST_WAITING = 100
 # Built once: at thousands of reports per second, building it each time would cost too much.
 _LOCK: Select[Any] = (
-    select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot)
+    select(*(schema.poll.c[name] for name in ("closed", "participants", "pilot", "archived", "destroyed_on")))
     .where(schema.poll.c.id == bindparam("poll_id"))
     .with_for_update()
 )
@@ -189,12 +189,20 @@ class Polls:
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=True))
 
     def reopen(self, name: str) -> None:
-        """Accept submissions again, as far as the poll's dates and quota allow. An archived poll stays closed."""
-        table = schema.poll
-        opened = update(table).where(table.c.id == name, table.c.archived.is_(False)).values(closed=False)
+        """Accept submissions again, as far as the poll's dates and quota allow.
+
+        An archived poll stays closed, and so does one whose exact answers were destroyed: later ones would be kept.
+        """
         with self.database.writing() as connection:
-            if connection.execute(opened).rowcount == 0:
-                raise CrowdveilError(f"poll {name!r} is archived, or there is none: take it out of the archive first")
+            locked = lock(connection, name)
+            if locked.archived:
+                raise CrowdveilError(f"poll {name!r} is archived: take it out of the archive first")
+            if locked.destroyed_on is not None:
+                raise CrowdveilError(
+                    f"the exact answers of poll {name!r} were destroyed on {locked.destroyed_on}, the end that its "
+                    "voters were told, and it stays closed: make it again under another name"
+                )
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=False))
 
     def end_pilot(self, name: str) -> None:
         """Let votes count from now on. This cannot be undone: the promise to voters holds from their first vote."""

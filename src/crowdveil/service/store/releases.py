@@ -22,7 +22,7 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database, insert_into
+from crowdveil.service.store.database import Database, insert_into, next_number
 from crowdveil.service.store.polls import deleted, lock
 
 LONGEST_NAME, LONGEST_NOTE = 80, 2000
@@ -215,10 +215,18 @@ class Releases:
 
 
 def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:
-    """Store a file of a poll, and record it with the charge that paid for it. An identical file is stored only once."""
+    """Store a file of a poll as its newest, and record it with the charge that paid for it.
+
+    An identical file is stored only once: the row of this poll that has it becomes the newest, and one of another poll
+    stays as it is.
+    """
     with database.writing() as connection:
         lock(connection, row["poll"])
-        connection.execute(insert_into(connection, table).values(row).on_conflict_do_nothing(index_elements=["id"]))
+        newest = {"number": next_number(connection, table), "made_on": row["made_on"]}
+        stored = insert_into(connection, table).values({**row, **newest})
+        connection.execute(
+            stored.on_conflict_do_update(index_elements=["id"], set_=newest, where=table.c.poll == row["poll"])
+        )
         if ledger is not None:
             charge = schema.charge
             paid = update(charge).where(charge.c.poll == row["poll"], charge.c.number == ledger["entry"])
