@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import FINE, GRID, public_design
 from crowdveil.study.bundled import BUNDLED, load_study, synthetic_study
+from crowdveil.study.features import FINEST, MOST_STEPS, Feature
 from crowdveil.study.study import Alternative, Dilemma, Study
 
 PLAIN: dict[str, Any] = {
@@ -151,6 +153,19 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
         (lambda d: d["features"][0].update(levels=3), "'levels' must be a list"),
         (lambda d: d["features"][0].pop("levels"), "needs levels to be drawn independently"),
         (lambda d: d["features"][0].update(words="one"), "'words' must be a dict"),
+        (lambda d: d["features"][0]["words"].update(few="some"), "feature people: words are for a value, .* got 'few'"),
+        (
+            lambda d: d["features"][0]["words"].update(nan="none"),
+            "words are for a value, such as 0 or 2.5, or for other",
+        ),
+        (lambda d: d["features"][0].update(high=1e308), r"from -2\^43 to 2\^43, .* got 0 to 1e\+308"),
+        (lambda d: d["features"][0].update(low=-1e308), r"from -2\^43 to 2\^43, .* got -1e\+308 to 5"),
+        (lambda d: d["features"][0].update(high=1e-320, levels=[0]), "in a range of 1/1024 at least, got 0 to"),
+        (lambda d: d["features"][0].update(unit=1e-300), r"2\^-20 to 2\^20 units wide, got 0 to 5 with unit=1e-300"),
+        (lambda d: d["features"][0].update(unit=1e300), r"2\^-20 to 2\^20 units wide, got 0 to 5 with unit=1e\+300"),
+        (lambda d: d["features"][0].update(levels=[0, 1e-320, 1]), r"1/1024 to 1024 apart, got \[0.0, 1e-320, 1.0\]"),
+        (lambda d: d["features"][0].update(high=5000, levels=[0, 0.5, 5000]), "levels are whole numbers up to 2"),
+        (lambda d: d["features"][0].update(high=2e6, unit=1e3, levels=[0, 2e6]), r"up to 2\^20 apart, or any"),
         (lambda d: d["features"][0].update(part="when"), "has part 'when', which is not among parts"),
         (lambda d: d["features"][0].update(lean=math.inf), "lean must be a finite number"),
         (lambda d: d["features"][0].update(size=1), "feature 'people': unknown setting 'size'"),
@@ -172,6 +187,21 @@ def test_a_definition_that_does_not_fit_is_refused_by_name(
 def test_a_bound_that_no_double_holds_is_refused() -> None:
     with pytest.raises(CrowdveilError, match=r"high is 10+: give a number of at most 308 digits"):
         replace(TOY.features[0], high=10**400)
+
+
+@pytest.mark.parametrize("levels", [(0, 2**20), (0, 2**-10), (0, 2**-10, 2**10), (2**43 - 2**20, 2**43)])
+def test_the_finest_and_the_widest_levels_are_measured(levels: tuple[float, ...]) -> None:
+    feature = Feature("x", "x", levels[0], levels[-1], unit=max(1, levels[-1] / 2**20), levels=levels)
+    study = replace(TOY, features=(feature, TOY.features[1]), record_norm=None)
+    design = public_design(study)
+    assert math.isfinite(study.record_bound)
+    assert np.linalg.matrix_rank(design.axes) == 2
+    scores = np.floor(design.differences * design.units + 0.5) @ design.axes
+    assert (np.abs(scores).max(axis=0) >= GRID / 2).all()
+
+
+def test_the_limits_of_values_are_those_of_the_integers_that_devices_compute_with() -> None:
+    assert (1 / FINEST, MOST_STEPS) == (FINE, GRID)
 
 
 def test_an_alternative_is_put_in_order_and_unmentioned_features_are_0() -> None:

@@ -202,6 +202,7 @@ def test_a_language_that_is_not_there_is_refused_with_those_that_are():
         (without(FRENCH, "features", "residents", "words"), "feature residents: the table words is missing"),
         (without(FRENCH, "features", "residents", "words", "other"), "no words for the value 5; add it, or other"),
         (replaced(FRENCH, "personne", "features", "residents", "words", "0"), "leaves the value 0 unsaid"),
+        (replaced(FRENCH, "x", "features", "residents", "words", "few"), "feature residents: words are for a value"),
         (replaced(FRENCH, {"1": "x"}, "features", "depth", "words"), "feature depth: the study has no phrases"),
         (replaced(FRENCH, "eau", "features", "depth"), "feature depth: must look like"),
         (replaced(FRENCH, 1, "features", "residents", "low"), "unknown setting 'low'; known are label, words"),
@@ -240,6 +241,16 @@ def test_a_translation_says_the_factors_that_a_study_names():
 def test_a_translation_of_factors_that_does_not_fit_is_refused_by_name(data, told):
     with pytest.raises(CrowdveilError, match=told):
         read_translation(data, NAMED, "flood.fr.toml")
+
+
+def test_a_translation_of_categories_needs_no_table_of_features_and_takes_nothing_else_for_it():
+    study = load_study("fairness")
+    file = resources.files("crowdveil.study.bundled").joinpath("languages", "fairness.fr.toml")
+    data = without(tomllib.loads(file.read_text(encoding="utf-8")), "features")
+    assert read_translation(data, study, file.name).language == "fr"
+    for given in (3, "x", ["y"]):
+        with pytest.raises(CrowdveilError, match="'features' must be a dict"):
+            read_translation({**data, "features": given}, study, file.name)
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):

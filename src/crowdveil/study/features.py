@@ -12,14 +12,15 @@ per factor: beta . (x - z) = theta . A'(x - z).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.errors import CrowdveilError, check_fields
+from crowdveil.errors import CrowdveilError, check_fields, shown
 from crowdveil.study.plain_data import check_keys, need, number, optional, text
 
 ICONS = (
@@ -29,6 +30,17 @@ ICONS = (
 """Pictures that the voter's page can draw beside a fact."""
 LONGEST_EMOJI = 12
 """In code points: some emoji consist of several."""
+FINEST = 2.0**-10
+"""The step in which devices count differences of values, unless all levels are whole: then it is 1."""
+MOST_STEPS = 2**20
+"""Most steps between two levels. An axis is an integer near 2^20 (``design.GRID``) over the spread of the values in
+steps: beyond, it is 0, and nothing is measured."""
+LARGEST_VALUE = 2.0**43
+"""Largest size of a value: up to here, a double has 53 bits for every whole number of the finest steps."""
+LARGEST_REACH = 2.0**20
+"""Largest width of a range, in units. A preference is a whole number of steps of B / 2^30 (``privacy/grid.py``), of
+which one would else move a choice by more than B / 2^10. Within a width of 1 / 2^20, none moves it by more than
+B / 2^20: that is the smallest."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class Feature:
             )
         if not (self.unit > 0 and math.isfinite(self.unit)):
             raise CrowdveilError(f"feature {self.name}: unit must be a positive number, got {self.unit}")
+        self._check_range()
         if not math.isfinite(self.lean):
             raise CrowdveilError(f"feature {self.name}: lean must be a finite number, got {self.lean}")
         if not (self.icon == "" or self.icon in ICONS or _is_emoji(self.icon)):
@@ -71,6 +84,32 @@ class Feature:
         for level in self.levels:
             if not self.low <= level <= self.high:
                 raise CrowdveilError(f"feature {self.name}: level {level} is outside {self.low} to {self.high}")
+        self._check_levels()
+        check_phrases(self.words or (), f"feature {self.name}")
+
+    def _check_range(self) -> None:
+        """Refuse a range that is too large or too small for the arithmetic."""
+        if not (max(-self.low, self.high) <= LARGEST_VALUE and self.high - self.low >= FINEST):
+            raise CrowdveilError(
+                f"feature {self.name}: values are from -2^43 to 2^43, in a range of 1/1024 at least, "
+                f"got {self.low:g} to {self.high:g}; choose another unit of measure"
+            )
+        if not 1 / LARGEST_REACH <= self.reach <= LARGEST_REACH:
+            raise CrowdveilError(
+                f"feature {self.name}: a range is from 2^-20 to 2^20 units wide, "
+                f"got {self.low:g} to {self.high:g} with unit={self.unit:g}; choose a unit nearer to its width"
+            )
+
+    def _check_levels(self) -> None:
+        """Refuse levels that devices cannot tell apart, or that are too far apart to be measured."""
+        levels = sorted(set(map(float, self.levels)))
+        step = 1.0 if all(level.is_integer() for level in levels) else FINEST
+        near = any(above - level < step for level, above in pairwise(levels))
+        if near or (levels and levels[-1] - levels[0] > MOST_STEPS * step):
+            raise CrowdveilError(
+                f"feature {self.name}: levels are whole numbers up to 2^20 apart, or any from 1/1024 to 1024 apart, "
+                f"got {shown(list(self.levels))}; choose another unit of measure"
+            )
 
     def __repr__(self) -> str:
         return f"<feature {self.name}: {self.label:.60}, {self.low:g} to {self.high:g}>"
@@ -130,6 +169,20 @@ class Feature:
             lean=number(data, "lean", where, 0.0),
             icon=str(data.get("icon", "")),
         )
+
+
+def check_phrases(values: Iterable[str], where: str) -> None:
+    """Refuse words that are neither for a value nor for all others."""
+    for value in values:
+        if value != "other" and not _is_value(value):
+            raise CrowdveilError(f"{where}: words are for a value, such as 0 or 2.5, or for other, got {value!r}")
+
+
+def _is_value(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _is_emoji(text: str) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
-from crowdveil.study.features import Feature, read_poles
-from crowdveil.study.plain_data import check_keys, parse_toml, read_toml, text
+from crowdveil.study.features import Feature, check_phrases, read_poles
+from crowdveil.study.plain_data import check_keys, optional, parse_toml, read_toml, text
 from crowdveil.study.study import Study
 
 INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
@@ -137,7 +137,7 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
     if not _TAG.fullmatch(language):
         raise CrowdveilError(f"{where}: language {language!r} is not a language tag such as fr or pt-BR")
     if levels := _levels(data, study, where):
-        data = {**data, "features": {**levels, **data.get("features", {})}}
+        data = {**data, "features": {**levels, **optional(data, "features", {}, where)}}
     features = _table(data, "feature", study.feature_names, study, where)
     factors = _table(data, "factor", [f.name for f in study.named_factors], study, where)
     return Translation(
@@ -217,6 +217,7 @@ def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
     if not isinstance(table, dict):
         raise CrowdveilError(f"{where}: the table words is missing")
     phrases = {str(value): text(table, value, where) for value in table}
+    check_phrases(phrases, where)
     for value in _values(feature):
         if feature.phrase(value) and f"{value:g}" not in phrases and "other" not in phrases:
             raise CrowdveilError(f"{where}: there are no words for the value {value:g}; add it, or other")

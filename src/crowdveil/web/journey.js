@@ -194,6 +194,17 @@ export function withoutAnswers(state) {
 }
 
 /**
+ * What a device remembers once nothing more is taken from it: no answer, and what may have been sent as it is.
+ * @param {State} state
+ * @returns {State}
+ */
+export function ended(state) {
+  if (state.dilemmas.length === 0) return state;
+  const rest = { ...withoutAnswers(state), revision: state.revision + 1 };
+  return state.sealed ? rest : changed(rest, START);
+}
+
+/**
  * After the server has it, the device forgets the choices.
  * @param {State} state
  * @param {Receipt} receipt

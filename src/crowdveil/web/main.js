@@ -2,15 +2,19 @@
 
 import { getParticipation, getPoll, getWords, Refusal, refusalWords } from "./api.js";
 import { likely, pollName, wanted } from "./early.js";
+import { ended } from "./journey.js";
 import { Language, languageName, pickLanguage } from "./language.js";
 import { h } from "./markup.js";
 import { reportId } from "./mechanisms/token.js";
 import { Page } from "./page.js";
 import { checkedPoll, InvalidPoll, participationKey } from "./poll.js";
 import { loadCharacters } from "./scene/characters.js";
-import { rememberLanguage, Store } from "./store.js";
+import { changeBallots, rememberLanguage, Store } from "./store.js";
 
 const TOKEN = /^[A-Za-z0-9_-]{22}$/;
+/** Notices of a poll, and of a personal link, from which nothing more is taken: what was answered is deleted here. */
+const POLL_ENDED = ["refused_closed", "refused_full"];
+const LINK_ENDED = ["refused_unknown_ballot", "refused_different_report", "refused_withdrawn"];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 
@@ -18,10 +22,11 @@ open().catch(apologise);
 
 async function open() {
   const drawings = loadCharacters().catch(() => null);
-  const poll = checkedPoll(await getPoll(pollName()));
+  const poll = checkedPoll(await describedPoll(pollName()));
   const token = poll.entry === "links" ? linkToken() : null;
   const link = token ? `:${reportId(token)}` : "";
-  const store = new Store(poll.id + link, participationKey(poll.study) + link);
+  const ballot = poll.id + link;
+  const store = new Store(ballot, participationKey(poll.study) + link);
   if (token && store.lasting) rememberLink(poll.id, token, keyFragment());
   const tag = pickLanguage(poll.languages, wanted());
   const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
@@ -30,6 +35,8 @@ async function open() {
   await styled();
   header(page, tag);
   if (!page.state.sealed) page.notice = await noticeOf(poll, token);
+  if (POLL_ENDED.includes(page.notice ?? "")) changeBallots(poll.id, ended);
+  if (LINK_ENDED.includes(page.notice ?? "")) changeBallots(ballot, ended);
   window.addEventListener("storage", () => page.follow());
   window.addEventListener("popstate", (event) => page.returnTo(event.state));
   window.addEventListener("hashchange", () => linkToken(false) && location.reload());
@@ -39,6 +46,19 @@ async function open() {
   document.head.append(rest.content);
   const voting = await import("./voting.js").catch(() => null); // the start tries again, and says so
   if (poll.relay) await voting?.loadSealing().catch(() => {});
+}
+
+/** Ask for the poll. Of a poll that is gone, no answer stays here. @param {string} name */
+function describedPoll(name) {
+  return getPoll(name).catch((refusal) => {
+    if (isUnknownPoll(refusal)) changeBallots(name, ended);
+    throw refusal;
+  });
+}
+
+/** @param {unknown} problem */
+function isUnknownPoll(problem) {
+  return problem instanceof Refusal && problem.reason === "unknown-poll";
 }
 
 /** Wait for the styles: without them nothing but the skeleton is shown. */
@@ -152,6 +172,5 @@ async function apologise(problem) {
 /** @param {unknown} problem @param {Language} language */
 function apology(problem, language) {
   if (problem instanceof InvalidPoll) return refusalWords(problem, language);
-  const unknown = problem instanceof Refusal && problem.reason === "unknown-poll";
-  return language.say(unknown ? "refused_unknown_poll" : "refused_unreachable");
+  return language.say(isUnknownPoll(problem) ? "refused_unknown_poll" : "refused_unreachable");
 }

@@ -20,7 +20,7 @@ export class Store {
 
   /** @param {string} ballot @param {string} participation */
   constructor(ballot, participation) {
-    this.#ballot = `crowdveil:ballot:${ballot}`;
+    this.#ballot = ballotKey(ballot);
     this.#submission = `crowdveil:submission:${participation}`;
     this.lasting = this.#works();
   }
@@ -59,11 +59,36 @@ export class Store {
   /** @param {string} key @param {object} value */
   #remember(key, value) {
     try {
-      localStorage.setItem(key, JSON.stringify({ format: FORMAT, value }));
+      remember(key, value);
     } catch {
       this.lasting = false;
     }
   }
+}
+
+/**
+ * Change what is remembered of a ballot, or of all ballots of a poll, whatever the link.
+ * @param {string} ballot
+ * @param {(state: import("./journey.js").State) => import("./journey.js").State} change
+ */
+export function changeBallots(ballot, change) {
+  const first = ballotKey(ballot);
+  try {
+    for (const key of Object.keys(localStorage)) {
+      const state = key === first || key.startsWith(`${first}:`) ? remembered(key) : null;
+      if (state) remember(key, change(state));
+    }
+  } catch {
+    // Nothing is remembered here.
+  }
+}
+
+/** @param {string} ballot */
+const ballotKey = (ballot) => `crowdveil:ballot:${ballot}`;
+
+/** @param {string} key @param {object} value */
+function remember(key, value) {
+  localStorage.setItem(key, JSON.stringify({ format: FORMAT, value }));
 }
 
 /** @param {string} key @returns {any} */

@@ -153,16 +153,20 @@ def test_a_mechanism_promises_the_same_and_carries_the_same_answers_here_and_in_
         assert told.get("thirdAnswer") == (("bits" if bits else "answers") if mechanism.third_answer else None)
 
 
-LEVELS = [0.1, -0.0, 1e-5, 1.5e-7, 123456789012345.6, 1e16, 1.2345e21, 5e-324, 1.7e308, 1 / 3, 100.0, 0.0001]
+NUMBERS = [0.1, 1e-5, 1.5e-7, 123456789012345.6, 1e16, 1.2345e21, 5e-324, -1.7e308, 1 / 3, 100.0, 0.0001]
 
 
 def test_a_study_has_the_same_fingerprint_here_and_in_python(node):
     """For every way in which a float or a key is written."""
     studies = [load_study(name) for name in BUNDLED]
-    words = {"0": "none", "other": '{n} \u00e9\u4e16\n"\\\x7f\x01\u2028', "\U0001f600": "b", "\ufb01": "a"}
-    feature = Feature("f", "a label", -1.7e308, 1.7e308, 1e-7, tuple(LEVELS), words, "part", -2.5e-5)
+    words = {"0": "none", "other": '{n} \u00e9\u4e16\n"\\\x7f\x01\u2028', "\U0001d7d9": "b", "\uff11": "a"}
+    levels = (0.1, -0.0, 1 / 3, 100.0, -123.456)
+    features = tuple(
+        Feature(f"f{k}", "a label", -1e12 / 3, 1e12 / 3, 1e7 / 3, levels, words, "part", lean)
+        for k, lean in enumerate(NUMBERS)
+    )
     drawing = Drawing("independent", 3)
-    studies.append(Study("s", "t", "q", (feature,), drawing, norm_bound=1e22, record_norm=1e-9, parts=("part",)))
+    studies.append(Study("s", "t", "q", features, drawing, norm_bound=1e22, record_norm=1e-9, parts=("part",)))
     bare = tuple(Feature(name, name, 0, 1, levels=(0, 1)) for name in ("low", "unit", "constructor"))
     named = (Factor("levels", "\u4e16", ("a", "b"), {"low": 2, "unit": -3}), Factor("f", "f", ("a", "b"), {"unit": 1}))
     own = tuple(Factor(f.name, "f", ("a", "b"), {f.name: 1}) for f in bare)

@@ -1,10 +1,14 @@
 """Reloads, lost connections, double clicks, second tabs: nothing is lost, and nothing is sent twice or differently."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from crowdveil.audit.browser import PATIENCE
 
 REPORT = "**/api/polls/*/report"
+NO_ANSWERS = {"dilemmas": [], "choices": [], "about": {}, "body": None}
 
 NO_STORAGE = """
 Object.defineProperty(window, "localStorage", { get() { throw new DOMException("denied", "SecurityError"); } });
@@ -132,6 +136,119 @@ def test_a_device_whose_report_is_refused_forgets_the_answers_and_keeps_the_repo
     assert voter.done() in stored("algorithm-2")
     assert {request.post_data for request in voter.sent()} == {body}
     voter.complaints.clear()  # The browser reports the refusal itself.
+
+
+def another_poll(service, name, like="algorithm-2", **changed):
+    """Add a poll like one that is there, for a test that ends it."""
+    service.store.polls.add(replace(service.store.polls.known(like), name=name, **changed))
+    return name
+
+
+def kept(voter):
+    """What the device remembers of the answers."""
+    return {key: voter.memory()[key] for key in NO_ANSWERS}
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("close", "This poll is closed."),
+        ("archive", "This poll is closed."),
+        ("delete", "There is no poll at this address."),
+    ],
+)
+def test_a_device_forgets_the_answers_to_a_poll_that_has_ended(end, told, visit, service):
+    voter = visit(another_poll(service, f"to-{end}"))
+    voter.to_review()
+    other = voter.page.context.new_page()
+    other.goto(voter.page.url)
+    other.locator(".sent").wait_for()
+    getattr(service.store.polls, end)(f"to-{end}")
+    voter.reload()
+    assert told in voter.words
+    assert kept(voter) == NO_ANSWERS
+    other.locator("#agree").wait_for()
+    voter.reload()
+    assert told in voter.words
+    voter.complaints.clear()  # The browser reports the missing poll itself.
+
+
+def test_a_device_forgets_the_answers_to_a_poll_that_is_full(visit, service):
+    voter = visit(another_poll(service, "of-one", quota=1))
+    voter.to_review()
+    first = visit("of-one")
+    first.to_review()
+    first.press_primary()
+    first.done()
+    voter.reload()
+    assert "has all the voters that it needs" in voter.words
+    assert kept(voter) == NO_ANSWERS
+
+
+def test_a_device_forgets_the_answers_of_a_link_that_somebody_else_has_used(visit, service):
+    name = another_poll(service, "link-shared", "by-link")
+    (token,) = service.store.submissions.create_links(name, 1)
+    voter, first = (visit(name, fragment=f"#ballot={token}") for _ in range(2))
+    for each in (voter, first):
+        each.to_review()
+    first.press_primary()
+    first.done()
+    voter.reload()
+    assert "somebody has already taken part" in voter.words
+    assert kept(voter) == NO_ANSWERS
+
+
+def test_a_device_forgets_the_answers_to_a_poll_that_has_ended_also_without_the_link(visit, service, address):
+    name = another_poll(service, "link-lost", "by-link")
+    (token,) = service.store.submissions.create_links(name, 1)
+    voter = visit(name, fragment=f"#ballot={token}")
+    voter.to_review()
+    service.store.polls.close(name)
+    other = voter.page.context.new_page()
+    other.goto(f"{address}/p/{name}/")
+    other.get_by_text("This poll is closed.").wait_for()
+    assert kept(voter) == NO_ANSWERS
+
+
+def test_a_report_that_may_have_been_sent_stays_when_the_poll_is_gone(visit, service):
+    name = another_poll(service, "gone")
+    voter = visit(name)
+    voter.to_review()
+    body = voter.shown_body()
+    voter.page.route(REPORT, lambda route: route.abort())
+    voter.press_primary()
+    voter.page.get_by_text("Nothing is lost").wait_for()
+    service.store.polls.delete(name)
+    voter.reload()
+    assert "There is no poll at this address." in voter.words
+    assert kept(voter) == {**NO_ANSWERS, "body": body}
+    assert voter.step == "sending"
+    voter.complaints.clear()  # The browser reports the missing poll itself.
+
+
+def test_a_pause_or_a_lost_connection_costs_no_answer(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    before = voter.memory()
+    poll = "**/api/polls/algorithm-2"
+
+    def not_open_yet(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "state": "not-open-yet"})
+
+    voter.page.route(poll, not_open_yet)
+    voter.reload()
+    assert "This poll is not open yet." in voter.words
+    assert voter.memory() == before
+    voter.page.unroute(poll)
+    voter.page.route(poll, lambda route: route.abort())
+    voter.reload()
+    assert "The server cannot be reached." in voter.words
+    assert voter.memory() == before
+    voter.page.unroute(poll)
+    voter.reload()
+    voter.page.locator(".sent").wait_for()
+    voter.complaints.clear()
 
 
 def test_offline_is_said_and_sending_goes_on_by_itself(visit):

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.web.axe import violations
 
 PHONE = {"width": 360, "height": 740}
@@ -110,3 +111,16 @@ def test_noisy_answers_leave_as_levels_and_an_attention_check_only_warns(visit, 
     assert stored("kinds")[report].about == about
     assert voter.memory()["about"] == {}
     assert "blue" not in "".join(request.post_data or "" for request in voter.sent())
+
+
+@pytest.mark.parametrize("nothing", ["\x7f", "\x85", " \x01 "])
+def test_control_characters_alone_are_no_answer_and_block_nothing(nothing, visit, stored):
+    voter = visit("central-kinds")
+    to_questions(voter)
+    voter.page.locator("#question-years").fill("18")
+    voter.page.locator("#question-why").evaluate("(field, text) => (field.value = text)", nothing)
+    voter.page.get_by_label("Blue").check()
+    assert sent_about(voter) == {"years": 18, "blue": "blue"}
+    voter.press_primary()
+    report = voter.done()
+    assert "why" not in stored("central-kinds")[report].about

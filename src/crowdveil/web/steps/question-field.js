@@ -148,7 +148,11 @@ function text(making) {
   const attributes = { rows: 4, maxlength: MOST_LETTERS, dir: "auto" };
   const { element, input } = written(making, note, "textarea", attributes);
   input.value = typeof given === "string" ? given : "";
-  return { element, read: () => (input.value.trim() === "" ? null : input.value.replaceAll(CONTROL, " ")) };
+  const read = () => {
+    const words = input.value.replaceAll(CONTROL, " ");
+    return words.trim() === "" ? null : words;
+  };
+  return { element, read };
 }
 
 /**
