@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -105,7 +105,10 @@ class Refusal(CrowdveilError):
 
 def shown(given: object) -> str:
     """Return what was given, cut short for a message."""
-    return f"{given!r:.80}"
+    try:
+        return f"{given!r:.80}"
+    except ValueError:  # Python writes no longer ones
+        return "a number of thousands of digits"
 
 
 def plural(number: float, noun: str, nouns: str | None = None) -> str:
@@ -146,6 +149,22 @@ def is_number(given: object) -> TypeGuard[float]:
     return True
 
 
+def is_list(given: object) -> TypeGuard[Iterable[Any]]:
+    """Whether something has entries, one after another: neither a text has, nor an array without dimensions."""
+    return isinstance(given, Iterable) and not isinstance(given, str) and getattr(given, "ndim", 1) > 0
+
+
+def is_text(given: object) -> TypeGuard[str]:
+    """Whether something is a text of whole characters: half a character cannot be written down."""
+    if not isinstance(given, str):
+        return False
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_certainty(given: object) -> None:
     """Refuse anything but a certainty that can be asked for: a number from one half to below 1."""
     if not (is_number(given) and 0.5 <= given < 1):
@@ -159,9 +178,9 @@ def check_flag(given: object, what: str) -> None:
 
 
 def check_text(given: object, what: str) -> None:
-    """Refuse anything but a text."""
-    if not isinstance(given, str):
-        raise CrowdveilError(f"{what} is {shown(given)}: give a text")
+    """Refuse anything but a text of whole characters."""
+    if not is_text(given):
+        raise CrowdveilError(f"{what} is {shown(given)}: give a text of whole characters")
 
 
 def check_fields(record: Any) -> None:

@@ -20,7 +20,7 @@ from tests.ballots.test_ballots import STUDY, crowd, full_crowd, same
 from crowdveil.ballots import ballot_file as ballot_file
 from crowdveil.ballots import ballots as module
 from crowdveil.ballots.ballot_file import open_ballots, read_ballots, write_ballots
-from crowdveil.ballots.ballots import Ballots, census
+from crowdveil.ballots.ballots import Ballots, census, resampled
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
 
@@ -243,7 +243,7 @@ def test_a_voter_who_is_there_twice_is_refused_on_opening(tmp_path: Path, digest
         assert open_ballots(tmp_path / f"{number}.parquet").voters == 3
     with pytest.raises(CrowdveilError, match=r": 2 of 4 voters occur more than once, the first .* at position 5: one"):
         open_ballots(tmp_path)
-    write_ballots(tmp_path / "one", STUDY, [shards[0].take(np.array([0, 1, 0]))], {})
+    write_ballots(tmp_path / "one", STUDY, [resampled(shards[0], np.array([0, 1, 0]))], {})
     with pytest.raises(CrowdveilError, match=r"one: 1 of 2 voters occur more than once, the first .* at position 3"):
         open_ballots(tmp_path / "one")
 
@@ -270,7 +270,17 @@ def test_names_and_digests_of_one_folder_are_read_as_digests(tmp_path: Path) -> 
 
 
 def test_batches_of_unlike_columns_are_not_written(tmp_path: Path) -> None:
-    for other in (full_crowd([1], ["eve"]), crowd([1]), crowd([1], ["eve"], np.float64)):
-        with pytest.raises(ValueError, match="differ in study, numbers or columns"):
+    eve = crowd([1], ["eve"])
+    for other, message in (
+        (full_crowd([1], ["eve"]), "differ in scenarios, about: give"),
+        (crowd([1]), "differ in names: give"),
+        (crowd([1], ["eve"], np.float64), "differ in numbers: give batches that are alike, or write a file of each"),
+        (eve.filter(np.array([True]), "pet = cat"), "differ in selection: give"),
+        (
+            replace(eve, study=replace(STUDY, name="other")),
+            r"about the study other \(\w{8}\), and the file about toy \(",
+        ),
+    ):
+        with pytest.raises(CrowdveilError, match=message):
             write_ballots(tmp_path / "crowd", STUDY, [crowd([1], ["ann"]), other], {})
     assert list(tmp_path.iterdir()) == []

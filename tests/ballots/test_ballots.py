@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from crowdveil.ballots import ballots as module
-from crowdveil.ballots.ballots import Ballots, census, concatenate, names_of
+from crowdveil.ballots.ballots import Ballots, census, check_source, concatenate, names_of, resampled
 from crowdveil.ballots.columns import Categories, dilemmas_between, smallest_type
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
@@ -97,14 +97,75 @@ def test_some_voters_can_be_taken(names: list[str] | None) -> None:
     assert middle.counts.tolist() == [1, 3]
     assert middle.differences.tolist() == ballots.differences[2:6].tolist()
     assert np.shares_memory(middle.differences, ballots.differences)
-    picked = ballots.take(np.array([3, 0, 3]))
-    assert picked.counts.tolist() == [2, 2, 2]
-    rows = [6, 7, 0, 1, 6, 7]
-    assert picked.differences.tolist() == ballots.differences[rows].tolist()
+    picked = ballots.take(np.array([3, 0, 1]))
+    assert picked.counts.tolist() == [2, 2, 1]
+    assert picked.differences.tolist() == ballots.differences[[6, 7, 0, 1, 2]].tolist()
     if names:
         assert middle.voter_names() == ["bob", "cy"]
-        assert picked.voter_names() == ["dee", "ann", "dee"]
+        assert picked.voter_names() == ["dee", "ann", "bob"]
     assert ballots[2:2].voters == ballots[3:1].voters == 0
+
+
+@pytest.mark.parametrize("names", [None, ["ann", "bob", "cy", "dee"]])
+def test_a_voter_is_taken_once_and_drawn_again_for_experiments_only(names: list[str] | None) -> None:
+    ballots = crowd([2, 1, 3, 2], names)
+    for positions, message in (
+        ([0] * 500, "position 0 is given 500 times: one voter is one ballot, so give each position once"),
+        ([3, 0, 3], "position 3 is given 2 times"),
+        (np.array([1, 2, 2], np.uint8), "position 2 is given 2 times"),
+    ):
+        with pytest.raises(CrowdveilError, match=message):
+            ballots.take(np.array(positions))
+    drawn = resampled(ballots, np.array([3, 0, 3]))
+    assert drawn.counts.tolist() == [2, 2, 2]
+    assert drawn.differences.tolist() == ballots.differences[[6, 7, 0, 1, 6, 7]].tolist()
+    if names:
+        assert drawn.voter_names() == ["dee", "ann", "dee"]
+
+
+def test_every_selection_of_voters_is_told() -> None:
+    ballots = crowd([1, 2, 3, 4], ["ann", "bob", "cy", "dee"])
+    assert ballots.selection is None
+    women = ballots.filter(np.array([True, False, True, True]), "gender = women")
+    assert women.filter(lambda b: b.counts >= 0, "at least 0 answers").selection == "gender = women, at least 0 answers"
+    assert women.take(np.array([1, 0])).selection == "gender = women, chosen positions"
+    parts = (women[1:], women.head(1), women.with_digests(), women.decided(), *women.split(0.5, 1), *women.batches())
+    assert {part.selection for part in parts} == {"gender = women"}
+    assert {part.selection for part in (ballots[1:], *ballots.split(0.5, 1))} == {None}
+    bob = ballots.filter(np.array([False, True, False, False]), "pet = dog")
+    assert concatenate(STUDY, [women, bob]).selection == "gender = women and pet = dog"
+    assert (
+        concatenate(STUDY, [ballots[1:2], ballots[:1].filter(np.array([True]), "pet = cat")]).selection == "pet = cat"
+    )
+    for label, message in (("", "the label is '': say how the voters were selected"), ("\ud800", "whole characters")):
+        with pytest.raises(CrowdveilError, match=message):
+            ballots.filter(np.ones(4, bool), label)
+
+
+def test_a_census_tells_the_selections_of_all_batches() -> None:
+    ballots = crowd([1, 2, 3])
+
+    class Batches:
+        study, voters = STUDY, 3
+
+        def batches(self) -> Iterator[Ballots]:
+            yield ballots[:1]
+            yield ballots[1:2].filter(np.array([True]), "pet = dog")
+            yield ballots[2:].filter(np.array([True]), "pet = cat")
+
+    assert census(Batches()).selection == "pet = dog and pet = cat"
+
+
+def test_nobody_is_no_crowd() -> None:
+    ballots = crowd([1, 2])
+    check_source(ballots)
+    for nobody in (ballots[:0], ballots.filter(np.zeros(2, bool)), ballots.split(0, 1)[0]):
+        with pytest.raises(
+            CrowdveilError, match="there are no voters in these ballots of the study toy: give at least"
+        ):
+            check_source(nobody)
+        with pytest.raises(CrowdveilError, match="there are no voters"):
+            census(nobody)
 
 
 def test_batches_join_to_the_whole() -> None:
@@ -186,6 +247,8 @@ def test_records_in_which_neither_was_chosen_are_left_out_only_when_asked() -> N
     assert told(decided.scenarios) == [before[0], before[3], before[5]]
     assert told(decided.about["pet"]) == ["dog", "dog"]
     assert decided.decided() is decided
+    women = replace(ballots, selection="gender = women")
+    assert women.decided().selection == "gender = women"
 
 
 def test_ballots_are_made_from_a_researchers_arrays() -> None:
@@ -242,6 +305,18 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
         ({"choice": ["left", "rihgt"]}, "row 2 has 'rihgt'$"),
         ({"choice": ["left", "neither"]}, "row 2 has 'neither'$"),
         ({"choice": ["left", None]}, r"it is \['left', None\]$"),
+        ({"choice": [[1], [1, 2]]}, r"it is \[\[1\], \[1, 2\]\]$"),
+        ({"voters": np.array(1)}, r"voters is array\(1\): give the name or number"),
+        ({"voters": ["\ud800", "ann"]}, r"voters, row 1: '\\ud800' is nobody; .* name, of whole characters"),
+        ({"scenario": np.array("few")}, r"scenario is array\('few'.*: give a text for each record"),
+        ({"scenario": ["few", "\ud800"]}, r"scenario, row 2: '\\ud800' is no text"),
+        ({"about": {"pet": np.array(1)}}, r"pet is array\(1\): give a text for each record"),
+        ({"about": {1: ["cat", "dog"]}}, "a question of about is 1: give a text"),
+        ({"levels": {"pet": 1}}, "levels of 'pet' is 1: give a list of texts"),
+        ({"levels": {"pet": "cat"}}, "levels of 'pet' is 'cat': give a list of texts"),
+        ({"levels": {"pet": [1]}}, "levels of 'pet': 1 is no text"),
+        ({"levels": {"pet": [None]}}, "levels of 'pet': None is no text"),
+        ({"levels": {"pet": [[]]}}, r"levels of 'pet': \[\] is no text"),
         ({"scenario": ["few"]}, "scenario has 1 entries for 2 records"),
         ({"scenario": ["few", 3]}, "scenario, row 2: 3 is no text"),
         ({"about": {"pet": ["cat", "dog"]}, "voters": ["ann", "ann"]}, "more than one answer to 'pet'"),
@@ -254,8 +329,9 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line(changed: dict[str, Any],
         "right": [[0, 0]] * 2,
         "choice": [1, -1],
     }
+    said = {"about": {"pet": ["cat", "dog"]}} if "levels" in changed else {}
     with pytest.raises(CrowdveilError, match=message):
-        Ballots.from_arrays(STUDY, **(good | changed))
+        Ballots.from_arrays(STUDY, **(good | said | changed))
 
 
 def test_voters_are_filtered_and_split() -> None:
@@ -280,6 +356,7 @@ def test_voters_are_filtered_and_split() -> None:
     masks: dict[str, Any] = {
         "it is None": None,
         r"it is int64 values of shape \(2,\)": [1, 0],
+        r"it is \[\[1\], \[1, 2\]\]$": [[1], [1, 2]],
         "the function returned True": lambda _: True,
     }
     for told, given in masks.items():
@@ -287,8 +364,14 @@ def test_voters_are_filtered_and_split() -> None:
             ballots.filter(given)
     with pytest.raises(CrowdveilError, match="from 0 to 1"):
         ballots.split(1.5, seed=1)
+    with pytest.raises(CrowdveilError, match=r"the positions are \[\[1\], \[1, 2\]\]: give whole numbers"):
+        ballots.take([[1], [1, 2]])  # type: ignore[arg-type]
     with pytest.raises(CrowdveilError, match="step of 2"):
         _ = ballots[::2]
+    cuts: list[Any] = [slice("a"), slice(1.5), slice(None, None, 0)]
+    for cut in cuts:
+        with pytest.raises(CrowdveilError, match=r"the part of the ballots is slice\(.*: cut out voters with"):
+            _ = ballots[cut]
 
 
 def test_a_voter_in_two_batches_is_not_counted_as_two() -> None:

@@ -202,7 +202,7 @@ def test_a_table_of_which_nothing_is_usable_is_told_why(folder, tmp_path):
     words = ("import", "table", table, "--study", "kidney", "--out", out)
     for shown, why in ((rows[:1], "no row follows the header"), (rows, "of 1 row, 1 voter missing; check that")):
         table.write_text("\n".join(shown) + "\n")
-        refused(crowdveil(*words), "not one usable record, so no ballot file was written", why, "--refused FILE")
+        refused(crowdveil(*words), "not one usable record, so there are no ballots", why, "--refused FILE")
         assert not out.exists()
 
 

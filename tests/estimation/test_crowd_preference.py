@@ -266,10 +266,17 @@ def test_the_sampling_error_covers():
     assert covered >= 175
 
 
-@pytest.mark.parametrize("directions", [np.eye(2), np.ones(4), np.full((4, 1), np.nan), np.zeros((4, 0))])
+@pytest.mark.parametrize(
+    "directions", [np.eye(2), np.ones(4), np.full((4, 1), np.nan), np.zeros((4, 0)), pytest.param(10**400, id="huge")]
+)
 def test_directions_must_fit(directions):
     with pytest.raises(CrowdveilError, match="a row for each of the 4 features"):
         crowd_preference(random_crowd(1), directions=directions)
+
+
+def test_nobody_has_no_preference():
+    with pytest.raises(CrowdveilError, match="there are no voters in these ballots of the study synthetic-4"):
+        crowd_preference(random_crowd(1)[:0])
 
 
 def test_the_weighting_must_be_known():

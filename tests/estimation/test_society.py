@@ -1,5 +1,6 @@
 """"""
 
+import math
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -12,10 +13,12 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from tests.estimation.likelihood import gradient, log_likelihood
 
+from crowdveil.ballots.ballot_file import open_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation import society
 from crowdveil.estimation.l1_ball import fit_in_ball
-from crowdveil.estimation.society import fit_unbounded, separable_by_program
+from crowdveil.estimation.society import fit_unbounded, fit_voters, separable_by_program
+from crowdveil.sources.simulated import synthetic_crowd
 
 
 def separable_by_enumeration(records: np.ndarray) -> bool:
@@ -124,6 +127,22 @@ def test_no_records_or_only_zeros_leave_everything_possible():
     assert not fit.unique.any()
 
 
-def test_nonsense_is_refused():
+def test_nonsense_is_refused(tmp_path):
     with pytest.raises(CrowdveilError, match="finite"):
         fit_unbounded(np.array([[np.inf]]), np.array([0, 1]))
+    crowd = synthetic_crowd(4, 3, 2, np.random.default_rng(1)).ballots
+    for bound in (10**400, math.inf, math.nan, 0, True, "2", np.array(2.0)):
+        for fit in (fit_voters, society.society):
+            with pytest.raises(CrowdveilError, match="the norm bound B must be a positive number"):
+                fit(crowd, bound)
+    crowd.save(tmp_path / "crowd")
+    for ballots in (open_ballots(tmp_path / "crowd"), tmp_path / "crowd"):
+        with pytest.raises(CrowdveilError, match=r"the ballots are .*: read them into memory first, with read_ballots"):
+            fit_voters(ballots, 2.0)
+    with pytest.raises(CrowdveilError, match="there are no voters in these ballots"):
+        society.society(crowd[:0], 2.0)
+
+
+def test_a_norm_bound_may_be_a_number_of_numpy():
+    crowd = synthetic_crowd(4, 3, 2, np.random.default_rng(1)).ballots
+    assert np.array_equal(fit_voters(crowd, np.int64(2)).values, fit_voters(crowd, 2.0).values)

@@ -129,7 +129,9 @@ def test_everybodys_epsilon_is_exactly_what_each_wrote(chosen):
     assert epsilons[1:] == Epsilons(each[1:])
 
 
-@pytest.mark.parametrize("given", ["1", 1, None, [0.1, "x"], np.array([0.1, np.nan]), np.array([1e-7]), np.array([51])])
+@pytest.mark.parametrize(
+    "given", ["1", 1, None, [0.1, "x"], np.array(1), np.array([0.1, np.nan]), np.array([1e-7]), np.array([51])]
+)
 def test_what_is_no_list_of_epsilons_is_refused(given):
     with pytest.raises(CrowdveilError, match=r"must be a list|an epsilon is a number"):
         Epsilons(given)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,23 @@ def test_a_file_that_loses_too_many_rows_is_refused() -> None:
     report(refused=51).check(STUDY, 0.06, False)
     with pytest.raises(CrowdveilError, match=r"^50 of 800 rows"):
         report(refused=50, dropped=200).check(STUDY, 0.05, False)
+    with pytest.raises(CrowdveilError, match=r"^56 of 1000 rows \(5\.6%\) are refused, more than 5\.5% "):
+        report(refused=56).check(STUDY, 0.055, False)
     report(rows=0, voters=0).check(STUDY, 0, False)
     for share in (-0.1, 1.1, float("nan")):
         with pytest.raises(CrowdveilError, match="a number from 0 to 1, got"):
             report().check(STUDY, share, False)
+
+
+@pytest.mark.parametrize("rows", [7, 100, 1000, 9973])
+def test_the_share_that_a_refusal_recommends_is_enough(rows: int) -> None:
+    for refused in range(1, rows, max(1, rows // 500)):
+        lost = report(rows, 1, refused)
+        with pytest.raises(CrowdveilError) as refusal:
+            lost.check(STUDY, 0, False)
+        recommended = str(refusal.value).rpartition("--allow-refused ")[2].rstrip(")")
+        assert 0 <= Fraction(recommended) - Fraction(refused, rows) < Fraction(1, 100)
+        lost.check(STUDY, float(recommended), False)
 
 
 def test_voters_with_one_record_each_are_confirmed_by_name() -> None:

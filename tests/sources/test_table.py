@@ -205,6 +205,19 @@ def test_a_voter_on_both_sides_of_a_batch_is_one(tmp_path: Path, monkeypatch: py
     assert np.array_equal(cut.differences, whole.differences)
 
 
+def test_a_table_without_a_usable_record_is_refused(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "b"
+    for rows, why in (("", "no row follows the header"), ("ann,none,1,0,0,0\n", "of 1 row, 1 no single choice")):
+        path.write_text(HEADER + rows)
+        for attempt in (
+            lambda: read_table(path, STUDY, allow_refused=1),
+            lambda: import_table(path, out, TableMapping(STUDY), allow_refused=1),
+        ):
+            with pytest.raises(CrowdveilError, match=f"not one usable record, so there are no ballots: {why}; check"):
+                attempt()
+    assert not out.exists()
+
+
 def test_a_table_is_imported_by_name_if_it_is_doubtful(tmp_path: Path) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "b"
     path.write_text(HEADER + "".join(f"{k},left,1,0,0,0\n" for k in range(30)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 from crowdveil.audit.trial import PureEpsilonSubject, Rows, Score
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
@@ -179,4 +179,4 @@ def _side_rows(mechanism: BitMixture, ballots: Ballots, promise: SideAnswerPromi
 
 
 def _copies(ballots: Ballots, draws: int) -> Ballots:
-    return ballots.take(np.zeros(draws, np.int64))
+    return resampled(ballots, np.zeros(draws, np.int64))

@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.setups import same_estimate
 from crowdveil.audit.trial import PureEpsilonSubject, Rows, Score
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Unit
@@ -250,7 +250,7 @@ class GroupBitsPromise(PureEpsilonSubject):
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Report again and again."""
-        copies = _crowd(left, others=False).take(np.zeros(draws, np.int64))
+        copies = resampled(_crowd(left, others=False), np.zeros(draws, np.int64))
         return self.report(copies, Epsilons.same(self.epsilon, draws), self.noise)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:

@@ -324,7 +324,7 @@ def write_ballots(
     first: Header | None = None
     with replacing(path, private=True) as unfinished:
         try:
-            for batch in (small for given in batches for small in _checked(given).batches()):
+            for batch in (small for given in batches for small in _checked(given, study).batches()):
                 header = Header.of(batch, {})
                 table = _table(batch)
                 if writer is None or first is None:
@@ -332,8 +332,13 @@ def write_ballots(
                     writer = pq.ParquetWriter(
                         unfinished, table.schema, compression=_compression(header), use_dictionary=False
                     )
-                if header != first or batch.study != study or table.schema != writer.schema:
-                    raise ValueError(f"batches of one crowd differ in study, numbers or columns: {first}, {header}")
+                if header != first or table.schema != writer.schema:
+                    names = ("numbers", "scenarios", "about", "selection")
+                    unlike = [name for name in names if getattr(header, name) != getattr(first, name)]
+                    raise CrowdveilError(
+                        f"the batches of one crowd differ in {', '.join(unlike) or 'names'}: give batches that are "
+                        "alike, or write a file of each"
+                    )
                 writer.write_table(table, row_group_size=batch.voters)
                 voters += batch.voters
             if writer is None or first is None:
@@ -348,8 +353,13 @@ def write_ballots(
     return voters
 
 
-def _checked(batch: Ballots) -> Ballots:
+def _checked(batch: Ballots, study: Study) -> Ballots:
     check_type(batch, Ballots, "a batch", "give ballots, as read_ballots returns them")
+    if batch.study != study:
+        raise CrowdveilError(
+            f"a batch is about the study {batch.study.name} ({batch.study.fingerprint[:8]}), and the file about "
+            f"{study.name} ({study.fingerprint[:8]}): give ballots of one study"
+        )
     return batch
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,13 @@ from crowdveil.ballots.columns import (
     DIGEST,
     Categories,
     answered_alike,
+    as_array,
     as_digests,
     check_alternatives,
     check_choices,
     check_distinct,
     check_labels,
+    check_levels,
     check_voters,
     digest_bytes,
     dilemmas_between,
@@ -168,6 +170,8 @@ class Ballots:
         for name, given in (("about", about), ("levels", levels)):
             if given is not None:
                 check_type(given, Mapping, name, 'give a mapping, like {"gender": [...]}')
+                for question in given:
+                    check_text(question, f"a question of {name}")
         answers = {question: check_labels(column, question, records) for question, column in (about or {}).items()}
         codes = whose.indices.to_numpy()
         order = np.argsort(codes, kind="stable")
@@ -184,7 +188,7 @@ class Ballots:
             )
         said = {}
         for question, column in answers.items():
-            rows = Categories.encode([column[i] for i in order], (levels or {}).get(question))
+            rows = Categories.encode([column[i] for i in order], check_levels((levels or {}).get(question), question))
             said[question] = rows[offsets[:-1]]
             if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
                 raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
@@ -255,7 +259,10 @@ class Ballots:
         return self if self.names is None else replace(self, names=as_digests(self.names))
 
     def decided(self) -> Ballots:
-        """Return the ballots without records in which neither was chosen, and without voters who have no others."""
+        """Return the ballots without records in which neither was chosen, and without voters who have no others.
+
+        Whoever calls this takes it to be public who decided at least once, as an import does that leaves out such rows.
+        """
         kept = self.choices != 0
         if kept.all():
             return self
@@ -267,11 +274,16 @@ class Ballots:
         return self.voters
 
     def __getitem__(self, voters: slice) -> Ballots:
-        """Return the ballots of consecutive voters, without copying a record."""
-        check_type(
-            voters, slice, "the part of the ballots", "cut out voters with ballots[first:end], or take(positions)"
-        )
-        start, stop, step = voters.indices(self.voters)
+        """Return the ballots of consecutive voters, without copying a record.
+
+        Where the cuts are must not depend on the records: unlike ``take``, this records no selection.
+        """
+        remedy = "cut out voters with ballots[first:end], or take(positions)"
+        check_type(voters, slice, "the part of the ballots", remedy)
+        try:
+            start, stop, step = voters.indices(self.voters)
+        except (TypeError, ValueError):
+            raise CrowdveilError(f"the part of the ballots is {shown(voters)}: {remedy}") from None
         if step != 1:
             raise CrowdveilError(f"ballots are cut into consecutive voters, got a step of {step}: use take(positions)")
         stop = max(start, stop)
@@ -288,14 +300,19 @@ class Ballots:
 
     def take(self, positions: IntArray, label: str = "chosen positions") -> Ballots:
         """Return the ballots of the voters at these positions, in this order; they are a selection (``filter``)."""
-        check_text(label, "the label")
-        places = np.asarray(positions)
+        places = as_array(positions)
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise CrowdveilError(f"the positions are {shown(positions)}: give whole numbers from 0 up, like [0, 2]")
         if places.size and not 0 <= places.min() <= places.max() < self.voters:
             there = plural(self.voters, "is 1 voter", f"are {self.voters} voters")
             raise CrowdveilError(f"there {there}: give positions from 0 to {self.voters - 1}")
-        return replace(self._take(places.astype(np.int64)), selection=label)
+        given, times = np.unique(places, return_counts=True)
+        if len(given) < len(places):
+            raise CrowdveilError(
+                f"position {given[times.argmax()]} is given {times.max()} times: one voter is one ballot, so give each "
+                "position once"
+            )
+        return replace(self._take(places.astype(np.int64)), selection=narrowed(self.selection, label))
 
     def _take(self, positions: IntArray) -> Ballots:
         counts = self.counts[positions]
@@ -307,10 +324,11 @@ class Ballots:
         """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``.
 
         Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares the
-        label public; it then says that membership in this group is not protected.
+        label public; it then says that membership in this group is not protected. Of voters who are already a
+        selection, the label names both.
         """
         given = keep(self) if callable(keep) else keep
-        mask = np.asarray(given)
+        mask = as_array(given)
         if mask.dtype != np.bool_ or mask.shape != (self.voters,):
             found = f"{mask.dtype} values of shape {mask.shape}" if mask.ndim else shown(given)
             raise CrowdveilError(
@@ -410,17 +428,40 @@ class BallotSource(Protocol):
         """Yield the crowd in batches of bounded size, always in the same order."""
 
 
-def is_source(given: object) -> bool:
+def is_source(given: object) -> TypeGuard[BallotSource]:
     """Whether something is a crowd that can be read in batches."""
     return all(hasattr(given, needed) for needed in ("study", "voters", "batches"))
 
 
 def check_source(source: object) -> None:
-    """Refuse anything that is not a crowd, such as the path of one."""
+    """Refuse anything that is not a crowd, such as the path of one, and a crowd of nobody."""
     if not is_source(source):
         raise CrowdveilError(
             f"the ballots are {shown(source)}: read them first, with read_ballots, read_moral_machine or read_table"
         )
+    if not source.voters:
+        raise CrowdveilError(
+            f"there are no voters in these ballots of the study {source.study.name}: give at least one, or leave "
+            "somebody in the filter, split or slice that they come from"
+        )
+
+
+def narrowed(selection: str | None, label: str) -> str:
+    """Return how voters were selected of whom a label says who is kept."""
+    check_text(label, "the label")
+    if not label:
+        raise CrowdveilError("the label is '': say how the voters were selected, like 'gender = women'")
+    return label if selection is None else f"{selection}, {label}"
+
+
+def every_selection(selections: Iterable[str | None]) -> str | None:
+    """Return how the voters of a crowd were selected whose parts were selected in these ways."""
+    return " and ".join(dict.fromkeys(one for one in selections if one is not None)) or None
+
+
+def resampled(ballots: Ballots, positions: IntArray) -> Ballots:
+    """Return the ballots at these positions, each as often as it is given: for experiments, and never to release."""
+    return ballots._take(positions)
 
 
 def names_of(source: BallotSource) -> list[str]:
@@ -457,7 +498,7 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
         Categories.concatenate(scenarios) if scenarios else None,
         {question: Categories.concatenate([b.about[question] for b in batches]) for question in first.about},
         first.origin,
-        next((b.selection for b in batches if b.selection), None),
+        every_selection(b.selection for b in batches),
         None if first.alike is None else np.concatenate([b.alike for b in batches if b.alike is not None]),
     )
 
@@ -482,10 +523,11 @@ class CrowdCounts:
 
 def census(source: BallotSource) -> CrowdCounts:
     """Read the crowd once and count it."""
+    check_source(source)
     counts, records = hashlib.sha256(), hashlib.sha256()
     each: list[IntArray] = []
     digests: list[bytes | None] = []
-    selection: str | None = None
+    selections: list[str | None] = []
     for batch in source.batches():
         counts.update(np.ascontiguousarray(batch.counts).data)
         records.update(np.ascontiguousarray(_completed(batch).differences).data)
@@ -495,7 +537,7 @@ def census(source: BallotSource) -> CrowdCounts:
             records.update(np.ascontiguousarray(batch.alike).data)
         each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
         digests.append(None if batch.names is None else digest_bytes(batch.names))
-        selection = selection or batch.selection
+        selections.append(batch.selection)
     voters, total, fewest, most = np.array(each).T
     name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
     fingerprint = hashlib.sha256(name.encode()).hexdigest()
@@ -507,7 +549,7 @@ def census(source: BallotSource) -> CrowdCounts:
         int(most.max()) + source.study.repeat,
         fingerprint,
         None if None in digests else b"".join(known for known in digests if known is not None),
-        selection,
+        every_selection(selections),
     )
 
 
@@ -537,9 +579,9 @@ def _check_repeat(study: Study, given: Any, records: int) -> BoolArray:
     if (given is not None) != study.repeat:
         ask = "asks one dilemma twice: say which rows are" if study.repeat else "asks no dilemma twice: leave out"
         raise CrowdveilError(f"study {study.name} {ask} second answers, with repeat")
-    repeat = np.zeros(records, bool) if given is None else np.asarray(given)
+    repeat = np.zeros(records, bool) if given is None else as_array(given)
     if repeat.dtype != np.bool_ or repeat.shape != (records,):
-        raise CrowdveilError(f"repeat must hold True or False for each of {records} rows, got {repeat.shape}")
+        raise CrowdveilError(f"repeat must hold True or False for each of {records} rows: it is {shown(given)}")
     return repeat
 
 

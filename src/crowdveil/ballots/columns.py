@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
-from crowdveil.errors import CrowdveilError, shown
+from crowdveil.errors import CrowdveilError, is_list, is_text, shown
 from crowdveil.study.study import Study
 
 CODE = np.dtype("<i2")
@@ -170,7 +170,7 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
 
 def check_choices(study: Study, given: Any, records: int) -> SmallIntArray:
     """Read choices: a word of ``CHOICES`` or its number, True for left, False for right; neither only if allowed."""
-    choices = np.asarray(given)
+    choices = as_array(given)
     if choices.dtype == np.bool_:
         choices = np.where(choices, 1, -1)
     words = {word: number for word, number in CHOICES.items() if number or study.indifference is not None}
@@ -192,9 +192,11 @@ def check_voters(given: Iterable[object]) -> list[str]:
     """Read the label of each record's voter."""
     voters = _entries(given, "voters", "the name or number of the voter of each record")
     for row, voter in enumerate(voters, start=1):
-        if voter is None or isinstance(voter, np.ndarray) or voter != voter or voter == "":  # NaN is not itself
+        nobody = voter is None or isinstance(voter, np.ndarray) or voter != voter or voter == ""  # NaN is not itself
+        if nobody or not is_text(str(voter)):
             raise CrowdveilError(
-                f"voters, row {row}: {shown(voter)} is nobody; every record needs its voter's name or number"
+                f"voters, row {row}: {shown(voter)} is nobody; every record needs its voter's number or name, of whole "
+                "characters"
             )
     return [str(voter) for voter in voters]
 
@@ -205,13 +207,32 @@ def check_labels(given: Iterable[str | None], what: str, records: int) -> list[s
     if len(labels) != records:
         raise CrowdveilError(f"{what} has {len(labels)} entries for {records} records: give one for each")
     for row, label in enumerate(labels, start=1):
-        if not (label is None or isinstance(label, str)):
+        if not (label is None or is_text(label)):
             raise CrowdveilError(f"{what}, row {row}: {shown(label)} is no text: give one, or None if it is not known")
     return labels
 
 
+def check_levels(given: Iterable[str] | None, question: str) -> list[str] | None:
+    """Read the public answers to a question, if they are given."""
+    if given is None:
+        return None
+    levels = _entries(given, f"levels of {question!r}", "a list of texts")
+    for level in levels:
+        if not is_text(level):
+            raise CrowdveilError(f"levels of {question!r}: {shown(level)} is no text: give a list of texts")
+    return levels
+
+
+def as_array(given: Any) -> NDArray[Any]:
+    """Return what was given as an array; rows of different lengths are none, and become one without dimensions."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.asarray(None)
+
+
 def _entries(given: object, what: str, remedy: str) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if not is_list(given):
         raise CrowdveilError(f"{what} is {shown(given)}: give {remedy}")
     return list(given)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray
 from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, every_selection, narrowed
 from crowdveil.ballots.columns import check_distinct, join_names, unknown_question
 from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.files import make_folder
@@ -123,8 +123,7 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> WrittenBallots:
             )
     named = [names for file in files for shard in file.shards for names in shard.names()]
     check_distinct(join_names(named), "these files")
-    selections = dict.fromkeys(file.header.selection for file in files)
-    selection = " and ".join(one for one in selections if one is not None) or None
+    selection = every_selection(file.header.selection for file in files)
     batches = (replace(batch, selection=selection) for file in files for batch in file.batches())
     origin = {"merged": [file.path.name for file in files]}
     return WrittenBallots(
@@ -143,7 +142,7 @@ def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
 def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> WrittenBallots:
     """Write the voters whom the mask keeps, batch by batch."""
     before = source.header.selection
-    label = before if selection is None else selection if before is None else f"{before}, {selection}"
+    label = before if selection is None else narrowed(before, selection)
 
     def batches() -> Iterator[Ballots]:
         for number, batch in enumerate(source.batches()):

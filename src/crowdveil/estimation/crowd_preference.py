@@ -99,7 +99,7 @@ def crowd_preference(
     features = source.study.dimension
     try:
         axes = np.eye(features) if directions is None else np.asarray(directions, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CrowdveilError(
             f"the directions are {shown(directions)}: give numbers, a row for each of the {features} features"
         ) from None

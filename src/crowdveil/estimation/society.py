@@ -27,7 +27,7 @@ from scipy.optimize import linprog
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import add_up
-from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_whole
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_whole, is_number, shown
 from crowdveil.estimation.l1_ball import fit_in_ball, largest_difference
 from crowdveil.estimation.probit import slopes_and_weights
 
@@ -170,12 +170,16 @@ class Preferences:
 
 def fit_voters(ballots: Ballots, norm_bound: float, threads: int | None = None) -> Preferences:
     """Fit every voter's preference with ||beta||_1 <= B, all cores by default."""
-    check_source(ballots)
-    if not (isinstance(norm_bound, int | float) and 0 < norm_bound < math.inf):
-        raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {norm_bound}")
+    if not isinstance(ballots, Ballots):
+        raise CrowdveilError(
+            f"the ballots are {shown(ballots)}: read them into memory first, with read_ballots, read_moral_machine or "
+            "read_table"
+        )
+    if not (is_number(norm_bound) and 0 < norm_bound < math.inf):
+        raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {shown(norm_bound)}")
     if threads is not None:
         check_whole(threads, "the number of threads", 1)
-    fit = fit_in_ball(ballots.differences, ballots.offsets, norm_bound, threads)
+    fit = fit_in_ball(ballots.differences, ballots.offsets, float(norm_bound), threads)
     return Preferences(fit.values, fit.gaps)
 
 

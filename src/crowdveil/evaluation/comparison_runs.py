@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballot_file import read_ballots
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
@@ -244,7 +244,7 @@ class FilePopulation:
         members = order[:cut] if voters is None else rng.choice(order[:cut], voters)
         others = everyone.take(order[cut:])
         chosen = np.ones(others.records, np.int64)  # a difference is the chosen side minus the other
-        return everyone.take(members), HeldOutChoices(
+        return resampled(everyone, members), HeldOutChoices(
             others.differences.astype(np.float64),
             chosen[:, None].astype(np.float64),
             chosen,

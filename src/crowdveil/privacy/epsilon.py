@@ -17,7 +17,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.errors import CrowdveilError, check_whole, plural
+from crowdveil.errors import CrowdveilError, check_whole, is_list, plural, shown
 
 MICROS_PER_UNIT = 1_000_000
 
@@ -58,10 +58,10 @@ class Amount:
         number = as_written(value)
         # The range is checked before the number becomes a fraction: the fraction of 1e999999 fills the memory.
         if number is None or not Decimal("0.000001") <= number <= most:
-            raise CrowdveilError(f"{what} {allowed}, got {value!r}")
+            raise CrowdveilError(f"{what} {allowed}, got {shown(value)}")
         micro = Fraction(number) * MICROS_PER_UNIT
         if micro.denominator != 1:
-            raise CrowdveilError(f"{what} {allowed}, got {value!r}: round it")
+            raise CrowdveilError(f"{what} {allowed}, got {shown(value)}: round it")
         return cls(micro.numerator)
 
     @property
@@ -148,14 +148,14 @@ class Epsilon:
     def __init__(self, value: EpsilonLike) -> None:
         number = as_written(value) if not isinstance(value, Epsilon) else value.amount.fraction
         if number is None:
-            raise CrowdveilError(f"epsilon is {value!r}, which is not a finite number: {_ALLOWED}.")
+            raise CrowdveilError(f"epsilon is {shown(value)}, which is not a finite number: {_ALLOWED}.")
         least, greatest = Fraction(LEAST_MICRO, MICROS_PER_UNIT), Fraction(GREATEST_MICRO, MICROS_PER_UNIT)
         # The range is checked before the number becomes a fraction: the fraction of 1e999999 fills the memory.
         if not least <= number <= greatest:
-            raise CrowdveilError(f"epsilon is {value!r}: {_ALLOWED}. Choose one in that range.")
+            raise CrowdveilError(f"epsilon is {shown(value)}: {_ALLOWED}. Choose one in that range.")
         micro = Fraction(number) * MICROS_PER_UNIT
         if micro.denominator != 1:
-            raise CrowdveilError(f"epsilon is {value!r}, which has more than six decimals: {_ALLOWED}. Round it.")
+            raise CrowdveilError(f"epsilon is {shown(value)}, which has more than six decimals: {_ALLOWED}. Round it.")
         object.__setattr__(self, "micro", micro.numerator)
 
     @classmethod
@@ -215,9 +215,9 @@ class Epsilons:
     """The exact values in millionths: for the integers of ``privacy/``, and for nobody else."""
 
     def __init__(self, epsilons: Iterable[EpsilonLike]) -> None:
-        if isinstance(epsilons, str) or not isinstance(epsilons, Iterable):
+        if not is_list(epsilons):
             raise CrowdveilError(
-                f"personal epsilons are {epsilons!r}, and must be a list of numbers, one for each voter."
+                f"personal epsilons are {shown(epsilons)}, and must be a list of numbers, one for each voter."
             )
         self._hold(_millionths(epsilons))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -86,7 +85,7 @@ class ImportReport:
             else "no row follows the header"
         )
         raise CrowdveilError(
-            f"there is not one usable record, so no ballot file was written: {why}; check that these are the right "
+            f"there is not one usable record, so there are no ballots: {why}; check that these are the right "
             "table and mapping (import --refused FILE lists what is refused, and why)"
         )
 
@@ -100,10 +99,10 @@ class ImportReport:
         check_allowed(allow_refused, one_record_each)
         wrong = sum(self.refused.values())
         rows = self.rows - self.dropped
-        if wrong > allow_refused * rows:
+        if rows and wrong / rows > allow_refused:
             reason, count = max(self.refused.items(), key=lambda item: item[1])
             raise CrowdveilError(
-                f"{wrong} of {rows} rows ({wrong / rows:.1%}) are refused, more than {allow_refused:.0%} "
+                f"{wrong} of {rows} rows ({wrong / rows:.1%}) are refused, more than {float(100 * allow_refused):g}% "
                 f"({count} of them: {reason.value}): repair the file, "
                 f"or allow it with {allowed_by.format(share=_above(wrong, rows))}"
             )
@@ -136,7 +135,7 @@ def write_refused(path: str | Path, imported: ImportResult) -> None:
 
 def _above(wrong: int, rows: int) -> float:
     """Return the share of refused rows, rounded up to a whole per cent."""
-    return math.ceil(100 * wrong / rows) / 100
+    return -(-100 * wrong // rows) / 100
 
 
 def equal_alternatives_note(equal: int, records: int) -> list[str]:

@@ -66,6 +66,7 @@ def read_table(
     """
     check_allowed(allow_refused, one_record_each)
     result = load_table(path, choose_mapping(study, mapping), about)
+    result.report.check_any()
     result.report.check(result.ballots.study, allow_refused, one_record_each)
     return result.ballots
 

@@ -130,7 +130,18 @@ def test_rhos_out_of_range(ledger: Ledger, rho: int) -> None:
         post(ledger, DATASET, 100_000, Unit.VOTER, 5, "gaussian", rho_micro=rho)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan])
+def test_a_delta_may_be_written_as_a_fraction(tmp_path: Path) -> None:
+    made = Ledger.open(tmp_path / "ledger", budget=3, delta=Fraction(1, 3))
+    assert made.delta == 1 / 3
+    assert Ledger.open(tmp_path / "ledger", budget=3, delta=Fraction(1, 3)) == made
+    with pytest.raises(CrowdveilError, match=r"has delta 0\.333333, not delta 0\.25"):
+        Ledger.open(tmp_path / "ledger", delta=Fraction(1, 4))
+    pure = Ledger.create(tmp_path / "pure", 3)
+    with pytest.raises(CrowdveilError, match=r"adds up pure epsilons, not delta 0\.333333"):
+        Ledger.open(pure.path, budget=3, delta=Fraction(1, 3))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan, Fraction(1, 10**400)])
 def test_deltas_out_of_range(tmp_path: Path, delta: float) -> None:
     with pytest.raises(CrowdveilError, match="delta must be between 0 and 1"):
         Ledger.create(tmp_path / "ledger", Amount(1_000_000), delta)

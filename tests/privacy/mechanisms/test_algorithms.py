@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta, to_steps
@@ -173,7 +173,7 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
     settings = MechanismSettings(synthetic_study(3), 2.0)
 
     def reports(ballots, epsilon):
-        many = ballots.take(np.zeros(100_000, np.int64))
+        many = resampled(ballots, np.zeros(100_000, np.int64))
         return (
             Algorithm2()
             .report(
@@ -193,7 +193,7 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (0.5, False)])
 def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
     """One coefficient tells little of the whole l1 sensitivity, so its noise is tested by its distribution."""
-    ballots = crowd(voters=1, features=4).take(np.zeros(20_000, np.int64))
+    ballots = resampled(crowd(voters=1, features=4), np.zeros(20_000, np.int64))
     settings = MechanismSettings(ballots.study, 2.0)
     micro = int(MICRO / factor)
     reports = Algorithm3().report(ballots, settings, Epsilons.of_millionths(np.full(20_000, micro)), BulkNoise())

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import paradigm
@@ -51,7 +51,7 @@ ONE = Epsilons.same(1, 1)
 def ballot(choices, copies=1):
     """One voter's answers, so often."""
     one = Ballots(STUDY, np.array([0, len(choices)]), SHOWN[: len(choices)], np.array(choices, np.int8))
-    return one.take(np.zeros(copies, np.int64))
+    return resampled(one, np.zeros(copies, np.int64))
 
 
 def law_of_the_bit(choices, odds_instead=None):

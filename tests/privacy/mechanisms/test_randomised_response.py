@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import (
@@ -55,7 +55,8 @@ class EveryToss(RecordingNoise):
 def law_of_two_choices(differences):
     """The exact law of a voter's report of two choices."""
     noise = EveryToss()
-    many = Ballots.from_differences(synthetic_study(2), np.array([0, 2]), differences).take(np.zeros(4, np.int64))
+    one = Ballots.from_differences(synthetic_study(2), np.array([0, 2]), differences)
+    many = resampled(one, np.zeros(4, np.int64))
     reports = RandomisedResponse().report(many, MechanismSettings(many.study, 2.0), Epsilons.same(1, 4), noise)
     choices = map(tuple, reports.choices.reshape(4, 2).tolist())
     return dict(zip(choices, noise.probabilities, strict=True))
@@ -136,7 +137,7 @@ def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
 
 
 def test_every_choice_is_chosen_equally_often():
-    ballots = crowd(voters=1, records=4).take(np.zeros(8_000, np.int64))
+    ballots = resampled(crowd(voters=1, records=4), np.zeros(8_000, np.int64))
     reports = OneChoice().report(ballots, MechanismSettings(ballots.study, 2.0), Epsilons.same(1, 8_000), BulkNoise())
     _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
     assert len(counts) == 4

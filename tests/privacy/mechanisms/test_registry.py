@@ -17,7 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import PublicDilemmas
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, MechanismSettings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, FitMechanism, MechanismSettings, neutral_options
 from crowdveil.privacy.mechanisms.registry import (
     ALL,
     CENTRAL,
@@ -79,6 +79,7 @@ def test_a_rho_is_taken_by_the_gaussian_mean_alone():
 
 
 CHANGED = {
+    "norm_bound": 1.0,
     "repair": False,
     "sensitivity": "paper",
     "equal_votes": True,
@@ -89,14 +90,15 @@ CHANGED = {
 
 def test_options_are_settings_and_their_defaults():
     plain = MechanismSettings(STUDIES[0], 2.0)
-    assert {option: getattr(plain, option) for option in CHANGED} == OPTIONS
-    assert all(set(mechanism.options) <= set(OPTIONS) for mechanism in ALL.values())
+    assert {option: getattr(plain, option) for option in CHANGED} == neutral_options(STUDIES[0])
+    assert all(set(mechanism.options) <= set(CHANGED) for mechanism in ALL.values())
 
 
 @pytest.mark.parametrize("option", CHANGED)
 def test_an_option_that_would_change_nothing_is_refused(option):
-    changed = MechanismSettings(STUDIES[0], 2.0, **{option: CHANGED[option]})
+    changed = replace(MechanismSettings(STUDIES[0], 2.0), **{option: CHANGED[option]})
     knowing = {
+        "norm_bound": {name for name, mechanism in MECHANISMS.items() if mechanism.estimates is Estimand.SOCIETY},
         "repair": {"algorithm-3"},
         "sensitivity": {"algorithm-3"},
         "equal_votes": set(DISTRIBUTED),

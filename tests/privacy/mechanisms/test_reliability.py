@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.guarantee import paradigm
@@ -41,7 +41,7 @@ def ballot(alike, copies=1):
     """One voter's answers, so often."""
     shown = np.array([[1.0, -0.5], [-2.0, 1.0]])
     one = Ballots(SMALL, np.array([0, 2]), shown, np.array([1, -1], np.int8), alike=np.array([alike], np.int8))
-    return one.take(np.zeros(copies, np.int64))
+    return resampled(one, np.zeros(copies, np.int64))
 
 
 def crowd_of(voters, alike=0.9, seed=3):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID
@@ -119,7 +119,7 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     monkeypatch.setattr(
         score_module, "fit_mean_scores", lambda *given, **k: seen.update(scores=given[1]) or original(*given, **k)
     )
-    voter = crowd(voters=1).take(np.zeros(6, np.int64))
+    voter = resampled(crowd(voters=1), np.zeros(6, np.int64))
     public = MechanismSettings(voter.study, 2.0, drawn=True)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
@@ -181,7 +181,7 @@ def test_the_variance_of_truncated_values_in_fine_steps(largest, exact):
 @pytest.mark.usefixtures("few_crowds_here")
 def test_reports_are_about_dilemmas_only_if_they_tell_more_than_the_prior():
     """One record each says nothing of dilemmas at epsilon 1 in a small file; in a huge one, or at 10, it does."""
-    single = one_voter(MACHINE, [np.eye(MACHINE.dimension, dtype=np.int8)[0]]).take(np.zeros(400, np.int64))
+    single = resampled(one_voter(MACHINE, [np.eye(MACHINE.dimension, dtype=np.int8)[0]]), np.zeros(400, np.int64))
     k = record_axes(MACHINE).design.directions
 
     def about_dilemmas(voters, epsilon):
@@ -231,7 +231,7 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
     )  # noise as for factor times the promised epsilon of 1
 
     def reports(record):
-        many = one_voter(study, [record]).take(np.zeros(copies, np.int64))
+        many = resampled(one_voter(study, [record]), np.zeros(copies, np.int64))
         made = ScoreRelease().report(many, MechanismSettings(study, 2.0, drawn=True), epsilons, BulkNoise())
         return np.take_along_axis(made.values, np.argsort(~made.reported, axis=1, kind="stable"), axis=1)[
             :, : int(made.reported.sum(axis=1)[0])

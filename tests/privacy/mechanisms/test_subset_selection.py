@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import subset_selection
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
@@ -152,7 +152,7 @@ def test_no_two_preferences_differ_by_more_than_e_to_the_epsilon(size, monkeypat
 def test_the_real_sampler_follows_the_enumerated_law():
     study = synthetic_study(3)
     row = np.array([[1.0, 0.0, 0.0]])  # a voter whose only answer puts the fit at the corner + B e_1
-    many = Ballots.from_differences(study, np.array([0, 1]), row).take(np.zeros(40_000, np.int64))
+    many = resampled(Ballots.from_differences(study, np.array([0, 1]), row), np.zeros(40_000, np.int64))
     epsilon = math.log(3)
     micro = round(epsilon * MICRO)
     reports = SubsetSelection().report(

@@ -334,6 +334,19 @@ def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_without_a_usable_record_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    for rows, why in (([], "no row follows the header"), ([row("d", "ann", 1, {"Man": 1})], "of 1 row, 1 unpaired")):
+        path.write_text(as_csv(rows))
+        for attempt in (
+            read_moral_machine,
+            lambda given, **kept: import_moral_machine(given, tmp_path / "out", **kept),
+        ):
+            with pytest.raises(CrowdveilError, match=f"not one usable record, so there are no ballots: {why}; check"):
+                attempt(path, allow_refused=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.csv"]
+
+
 def test_what_is_doubtful_is_imported_by_name_only(crowd: Path, tmp_path: Path) -> None:
     with pytest.raises(CrowdveilError, match=r"rows \(\d+\.\d%\) are refused, more than 5% .*allow_refused=0\.\d+ "):
         import_moral_machine(crowd, tmp_path / "out", tmp_path / "refused.csv")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots.ballots import Ballots, census, concatenate
+from crowdveil.ballots.ballots import Ballots, census, concatenate, resampled
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, crowd_preference
 from crowdveil.estimation.society import fit_voters, society
@@ -171,7 +171,7 @@ class MoralMachineSource:
                 predicted.append(share(chosen, 1.0))  # a record is the chosen side minus the other
             return {"agreement": np.stack(agreement), "predicted": np.stack(predicted)}
 
-        return Crowds(everyone.take(members.reshape(-1)), len(crowds), judge)
+        return Crowds(resampled(everyone, members.reshape(-1)), len(crowds), judge)
 
 
 def open_moral_machine(path: Path) -> tuple[MoralMachineSource, Ballots]:

@@ -94,6 +94,7 @@ def read_moral_machine(
     """
     check_allowed(allow_refused, one_record_each)
     result = load_moral_machine(path, about=read_about_voters(about, mapping))
+    result.report.check_any()
     result.report.check(result.ballots.study, allow_refused, one_record_each)
     return result.ballots
 
