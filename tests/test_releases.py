@@ -71,6 +71,19 @@ def test_round_trip(tmp_path, unknown):
     assert loaded.guarantee.personal
 
 
+def test_releases_are_equal_if_their_files_are_the_same(tmp_path):
+    made = example(unknown=UNKNOWN, on_save=lambda digest: None)
+    made.save(tmp_path / "r.json")
+    again = read_release(tmp_path / "r.json")
+    other = example(unknown=UNKNOWN, parameter=np.array([0.25, -0.2]))
+    assert made == again
+    assert hash(made) == hash(again)
+    assert made != other
+    assert again in [other, made]
+    assert len({made, again, other}) == 2
+    assert made != "a release"
+
+
 def test_a_person_can_read_it():
     data = example().as_dict()
     assert data["parameter"] == {"x1": 0.25, "x2": -0.1}

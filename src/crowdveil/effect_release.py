@@ -226,7 +226,7 @@ class Effects:
         return f"<table><tr><th>group</th><th>factor</th><th>preferred</th><th>effect, 95 %</th></tr>{rows}</table>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EffectsRelease(Publication):
     """Effects with their guarantee."""
 
@@ -241,7 +241,7 @@ class EffectsRelease(Publication):
     ledger: Mapping[str, Any] | None
     """The id of the ledger that was charged, and the entry."""
     version: str
-    on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_save: Callable[[str], None] | None = field(default=None, repr=False)
 
     @property
     def study(self) -> Study:

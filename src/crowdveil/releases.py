@@ -43,7 +43,7 @@ EFFECTS_FORMAT = "crowdveil effects 1"
 
 
 class Publication(ABC):
-    """Numbers that may be published, with their guarantee."""
+    """Numbers that may be published, with their guarantee. Two are equal if their files would be the same."""
 
     guarantee: Guarantee
     mechanism: str
@@ -80,6 +80,12 @@ class Publication(ABC):
     def digest(self) -> str:
         """The checksum, which identifies this file."""
         return str(self.as_dict()["checksum"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Publication) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, whole or not at all."""
@@ -205,7 +211,7 @@ _NO_LEANING = (
 _SUPPOSED = " A probability from it tells more of what is usual in crowds than of this one."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release(Publication):
     """A crowd's preference that may be published: parameter, guarantee and uncertainty."""
 
@@ -228,7 +234,7 @@ class Release(Publication):
     """The crowd's threshold, in a study that allows a third answer."""
     reliability: Reliability | None = None
     """The share of people who answer the same way twice, in a study that repeats one dilemma."""
-    on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_save: Callable[[str], None] | None = field(default=None, repr=False)
     """Called with the digest once the release is durable, so that the ledger records the delivery."""
 
     @cached_property

@@ -92,6 +92,53 @@ def test_groups_that_are_declared_public_are_released_one_by_one(folder):
     assert decided.endswith("Promised to the voters: vlcp, epsilon 1.\n")
 
 
+def test_a_dry_run_of_public_groups_says_what_each_would_cost_what_is_left_and_how_far_noise_reaches(folder):
+    crowd = folder / "crowd.parquet"
+    order = ("--by", "team", "--ledger", folder / "ledger", "--dry-run")
+    fits = answer("release", crowd, "--paradigm", "rlcp", "--epsilon", "1.5", *order)
+    assert fits["groups"] == {"reds": 100, "blues": 100}
+    for label in ("reds", "blues"):
+        seen = fits["releases"][label]
+        assert seen["mechanism"] == "pooled-score"
+        assert seen["guarantee"]["epsilon"] == 1.5
+        assert seen["budget"]["fits"]
+        assert (seen["budget"]["remaining"], seen["budget"]["remaining_after"]) == (2, 0.5)
+    told = crowdveil("release", crowd, "--paradigm", "rlcp", "--epsilon", "1.5", *order).stdout
+    words = " ".join(told.split())
+    bar = f"{fits['releases']['blues']['expected_error_bar']:.3f}"
+    assert (
+        "blues, 100 voters: pooled-score would charge epsilon 1.5. Remaining: 2 of 2. Noise would move a preference "
+        f"by up to {bar} (95 %)." in words
+    )
+    short = ("--paradigm", "vlcp", "--public-groups", "--epsilon", "3")
+    lacking = answer("release", crowd, *short, *order)["releases"]["reds"]["budget"]
+    assert (lacking["fits"], lacking["missing"]) == (False, 1)
+    said = " ".join(crowdveil("release", crowd, *short, *order).stdout.split())
+    assert said.count("Remaining: 2 of 2, which is 1 too little.") == 2
+    assert "budget" not in answer("release", crowd, *short, "--by", "team", "--dry-run")["releases"]["reds"]
+    assert not answer("ledger", "show", folder / "ledger")["accounts"]
+
+
+def test_groups_without_names_are_charged_one_after_another_in_a_dry_run_too(folder):
+    (crowd,) = open_ballots(folder / "crowd.parquet").batches()
+    write_ballots(folder / "nameless.parquet", STUDY, [replace(crowd, names=None)], {})
+    order = ("--paradigm", "rlcp", "--epsilon", "1.5", "--by", "team", "--ledger", folder / "ledger", "--dry-run")
+    said = " ".join(crowdveil("release", folder / "nameless.parquet", *order).stdout.split())
+    assert "reds, 100 voters: pooled-score would charge epsilon 1.5. Remaining: 2 of 2. Noise" in said
+    assert "Remaining: 0.5 of 2, which is 1 too little." in said
+    assert said.count("The ledger cannot tell who these voters are") == 1
+
+
+@pytest.mark.parametrize("paradigm", ["vldp", "rldp", "aldp"])
+def test_personal_epsilons_are_those_of_each_group_s_own_voters(folder, paradigm):
+    (folder / "own.csv").write_text("voter,epsilon\n" + "".join(f"v{i},{(0.5, 2)[i % 2]}\n" for i in range(200)))
+    public = ("--public-groups",) if paradigm == "vldp" else ()
+    order = ("--paradigm", paradigm, "--epsilons", folder / "own.csv", "--by", "team", *public)
+    answer("release", folder / "crowd.parquet", *order, "--ledger", folder / "ledger", "--out", folder / "r.json")
+    promised = [json.loads((folder / f"r-{label}.json").read_text())["guarantee"] for label in ("reds", "blues")]
+    assert [one["epsilon"] for one in promised] == [0.5, 2]
+
+
 def test_nothing_is_compared_along_a_factor_of_which_nothing_is_known_in_a_group(folder):
     """No dilemma of the blues differs in the second feature, and the study's own generator is not asked."""
     (crowd,) = open_ballots(folder / "crowd.parquet").batches()

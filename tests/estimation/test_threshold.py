@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
 from crowdveil.ballots.ballots import Ballots
@@ -40,6 +40,30 @@ def test_the_stretch_is_about_the_root_of_one_plus_tau_squared():
         np.exp(0.125), abs=2e-3
     )  # g'(0) = phi(tau) for small margins
     assert stretch_for(np.zeros(3), 0.5) == np.sqrt(1.25)
+
+
+@pytest.mark.parametrize("size", [1e-4, 0.03, 0.05, 0.1, 1, 10])
+@pytest.mark.parametrize("tau", [0.0, 1.0, 2.0, 2.7, 3.0])
+def test_the_stretch_of_equal_margins_is_found_however_many_toss_coins(tau, size):
+    """Equal margins u are stretched to the t with (Phi(t - tau) + Phi(t + tau)) / 2 = Phi(u)."""
+    end = size * (1.01 * np.exp(tau**2 / 2)) + 1
+    stretched = brentq(lambda t: norm.sf(t - tau) + norm.sf(t + tau) - 2 * norm.sf(size), 0, end, xtol=1e-15)
+    assert stretch_for(np.full(3, size), tau) == pytest.approx(stretched / size, rel=1e-6)
+
+
+@pytest.mark.parametrize("tau", [2.0, 2.5, 3.0])
+def test_the_preference_of_a_crowd_that_mostly_tosses_coins_comes_back(tau):
+    slope = completed_slope(tau)
+    assert slope * stretch_for(slope * MARGINS, tau) == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.99, 1.0, 1.01])
+@pytest.mark.parametrize("size", [0.0, 0.02, 0.05, 0.1])
+def test_a_crowd_that_mostly_tosses_coins_has_a_large_threshold_in_a_finite_interval(share, size):
+    found = fit_threshold(size * MARGINS, np.zeros(len(MARGINS)), share, 0.01)
+    assert 1.5 < found.low <= found.tau <= found.high <= 3
+    assert 0 < found.deviation < 0.5
+    assert 0 < found.stretch_deviation < np.inf
 
 
 def test_a_share_that_is_not_known_leaves_the_prior_of_one_answer_in_three():

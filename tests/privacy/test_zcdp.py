@@ -13,7 +13,7 @@ from scipy import stats
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.grid import STEPS, sum_of_preferences
 from crowdveil.privacy.noise.exact_noise import OpenDPGaussian, gaussian_variance, root_above
-from crowdveil.privacy.zcdp import epsilon_of, rho_of
+from crowdveil.privacy.zcdp import ZcdpBudget, epsilon_of, rho_of
 
 dp.enable_features("contrib")
 
@@ -158,3 +158,9 @@ def test_noise_that_does_not_fit_into_64_bits():
 def test_requests_for_no_noise_at_all(sensitivity, rho, columns):
     with pytest.raises(CrowdveilError, match="must be"):
         OpenDPGaussian().gaussian(sensitivity, Fraction(rho), columns)
+
+
+def test_a_delta_may_be_a_fraction():
+    budget = ZcdpBudget("0.02", Fraction(1, 4))
+    assert repr(budget) == "ZcdpBudget('0.02', 0.25)"
+    assert budget == ZcdpBudget("0.02", 0.25)

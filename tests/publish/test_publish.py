@@ -145,6 +145,7 @@ def test_a_public_function_has_the_parameters_of_a_request(ask):
         ({"mechanism": "algorithm-3"}, "does not serve vlcp"),
         ({"norm_bound": 0}, "norm bound B must be a positive number"),
         ({"norm_bound": "2"}, "norm bound B must be a positive number"),
+        ({"norm_bound": 1}, "voter-score has no option norm_bound, only design: leave it out"),
         ({"sensitivity": True}, "the sensitivity is True: use tight or paper"),
         ({"robust": 0.5}, "from 0 to below 0.5"),
         ({"robust": None}, "from 0 to below 0.5"),

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,7 @@ def test_effects_are_charged_written_and_read_again(name, ledger, tmp_path):
     assert (str(entry.charged), entry.purpose) == ("1", f"{name} effects by team")
     again = cv.read_effects(tmp_path / "e.json")
     assert again == made
+    assert len({again, made, replace(made, facts={})}) == 2
     assert again.exact
     assert again.ledger == {"id": ledger.id, "entry": entry.id}
     assert ("groups_not_protected" in again.facts) == (name[0] in "ra")
@@ -247,6 +249,20 @@ def test_weights_are_public_and_bounded(tmp_path):
         cv.effects_for_experiments(ballots, "aldp", epsilon=1, seed=1, weights=weights)
     with pytest.raises(CrowdveilError, match="1 of 400 voters have no weight, the first is 'v0'"):
         cv.preview_effects(ballots, "rlcp", epsilon=1, weights=cv.Weights({f"v{i}": 1.0 for i in range(1, 400)}, 1))
+
+
+def test_weights_and_their_bound_may_be_fractions():
+    ballots = crowd()
+    given = {f"v{i}": Fraction(1, 3) for i in range(60)}
+    same, written = (
+        cv.effects_for_experiments(ballots, "rlcp", epsilon=1, seed=1, weights=cv.Weights(weights, bound))
+        for weights, bound in ((given, Fraction(1, 3)), (dict.fromkeys(given, 1 / 3), 1 / 3))
+    )
+    assert same == written
+    with pytest.raises(
+        CrowdveilError, match=r"the weight of voter 'v0' is 1: weights run from 0 to .* bound 0\.333333"
+    ):
+        cv.Weights({"v0": 1}, Fraction(1, 3))
 
 
 def test_a_bound_of_weights_makes_the_noise_larger():

@@ -8,6 +8,8 @@ import pytest
 import crowdveil as cv
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
+from crowdveil.publish.groups import experiment_groups, groups_of
+from crowdveil.publish.request import Request
 from crowdveil.sources.simulated import simulated_batches
 
 STUDY = cv.load_study("kidney")
@@ -62,6 +64,33 @@ def test_groups_without_names_count_as_the_same_people_and_nothing_is_spent_on_t
     ledger = cv.Ledger.open(tmp_path / "ledger", budget=3)
     with pytest.raises(cv.BudgetExceeded, match=r"group 'blues': requested epsilon 2, remaining 1 of 3"):
         cv.release_by(ballots, "team", "rlcp", epsilon=2, ledger=ledger)
+    assert ledger.statement().accounts == ()
+
+
+@pytest.mark.parametrize("paradigm", ["vldp", "rldp", "aldp"])
+def test_personal_epsilons_go_with_their_voters_into_the_groups(ballots, tmp_path, paradigm):
+    """Reds chose 0.5 or 1, blues 2 or 3; each group is released as it would be alone, with the epsilons of its own."""
+    epsilons = [(0.5, 2, 1, 3)[place % 4] for place in range(200)]
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=4)
+    made = cv.release_by(ballots, "team", paradigm, epsilon=epsilons, ledger=ledger, public_groups=paradigm == "vldp")
+    assert {label: one.guarantee.epsilons for label, one in made.releases.items()} == {
+        "reds": "0.5 to 1",
+        "blues": "2 to 3",
+    }
+    request = Request.of(paradigm, epsilons)
+    apart = experiment_groups(groups_of(ballots, "team", request), seed=7)
+    for team, label in enumerate(("reds", "blues")):
+        alone = ballots.take(np.arange(team, 200, 2))
+        same = cv.release_for_experiments(alone, paradigm, epsilon=epsilons[team::2], seed=7 + team)
+        assert apart[label].parameter.tolist() == same.parameter.tolist()
+
+
+def test_personal_epsilons_of_groups_are_one_for_each_voter_of_the_crowd_and_need_public_groups(ballots, tmp_path):
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=4)
+    with pytest.raises(cv.CrowdveilError, match="100 personal epsilons were given for 200 voters: give one for each"):
+        cv.release_by(ballots, "team", "rldp", epsilon=[1] * 100, ledger=ledger)
+    with pytest.raises(cv.CrowdveilError, match=r"need one epsilon for all.*declare with public_groups=True"):
+        cv.release_by(ballots, "team", "vldp", epsilon=[1] * 200, ledger=ledger)
     assert ledger.statement().accounts == ()
 
 

@@ -23,7 +23,7 @@ from crowdveil.cli.inputs import (
     refuse_without,
     watched_ballots,
 )
-from crowdveil.cli.release_parts import release_by_group, show_split
+from crowdveil.cli.release_parts import ANYBODY, charge_sentence, release_by_group, show_split
 from crowdveil.cli.terminal import AsJson, Table, bold, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -63,7 +63,10 @@ def release(
     ] = None,
     bound: Annotated[
         float | None,
-        typer.Option(help="Norm bound B of a preference. Default: the study's.", rich_help_panel=MECHANISM),
+        typer.Option(
+            help="Norm bound B of a preference, for mechanisms of the paper's society. Default: the study's.",
+            rich_help_panel=MECHANISM,
+        ),
     ] = None,
     repair: Annotated[
         bool,
@@ -351,22 +354,20 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
     from crowdveil.pages.feature_estimates import expected_error_bar_sentence, split_sentences
 
     data = prepared.as_dict()
-    guarantee = prepared.guarantee
     if account is not None:
         fits = account.preview(prepared.charge)
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
-        delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
-        say_wrapped(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}{delta}.")
-        for sentence in split_sentences(prepared.split, guarantee.paradigm.place):
+        say_wrapped(f"Nothing was spent. {charge_sentence(prepared)}")
+        for sentence in split_sentences(prepared.split, prepared.guarantee.paradigm.place):
             say_wrapped(sentence)
         if account is not None:
             say_wrapped(str(fits))
             for overlap in fits.overlaps:
                 say_wrapped(f"Spent before: {overlap}.")
             if fits.caution:
-                say_wrapped(f"{_ANYBODY} Why: {fits.caution}.")
+                say_wrapped(f"{ANYBODY} Why: {fits.caution}.")
         say_wrapped(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
 
     show(data, as_json, in_words)
@@ -378,10 +379,7 @@ def _tell_if_nobody_is_known(made: Release, account: Ledger | None) -> None:
         return
     charged = next(a for a in account.statement().accounts if made.ledger["entry"] in [e.id for e in a.entries])
     if not charged.named:
-        tell(f"{_ANYBODY} Why: the ballots have no voters' names, or the ledger's key is missing.")
-
-
-_ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybody of this study could be among them."
+        tell(f"{ANYBODY} Why: the ballots have no voters' names, or the ledger's key is missing.")
 
 
 def _print_release(made: Release, path: Path | None) -> None:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from crowdveil.ballots.ballots import BallotSource
+    from crowdveil.privacy.ledger.entries import ChargePreview
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish.effects import JointPreview
-    from crowdveil.publish.groups import GroupReleases, GroupsPreview
-    from crowdveil.publish.request import Request
+    from crowdveil.publish.groups import GroupReleases, GroupsPreview, PublicGroup
+    from crowdveil.publish.request import Preview, Request
+
+ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybody of this study could be among them."
 
 
 def release_by_group(
@@ -105,26 +108,57 @@ def _public_groups(
     dry_run: bool,
     as_json: bool,
 ) -> GroupReleases | None:
-    from crowdveil.publish.groups import GroupReleases, experiment_groups, group_paths, groups_of, release_groups
+    from crowdveil.publish.groups import (
+        GroupReleases,
+        experiment_groups,
+        group_costs,
+        group_paths,
+        groups_of,
+        release_groups,
+    )
 
     groups = groups_of(source, by, request)
     if dry_run:
-        sizes = {label: group.voters for label, group in groups.items()}
-        data = {"dry_run": True, "by": by, "groups": sizes, "epsilon": str(request.epsilon)}
-        show(data, as_json, lambda: _say_dry_run(by, sizes, request))
+        costs = {} if account is None else group_costs(groups, account)
+        data = {
+            "dry_run": True,
+            "by": by,
+            "groups": {label: group.source.voters for label, group in groups.items()},
+            "releases": {label: _plain_preview(group.preview, costs.get(label)) for label, group in groups.items()},
+        }
+        show(data, as_json, lambda: _say_dry_run(by, groups, costs))
         return None
     if out_path is not None:
         group_paths(out_path, list(groups))  # refused before anything is spent
     if experiment_seed is not None:
-        return GroupReleases(by, experiment_groups(groups, request, experiment_seed))
+        return GroupReleases(by, experiment_groups(groups, experiment_seed))
     assert account is not None  # checked before
-    return GroupReleases(by, release_groups(groups, request, account))
+    return GroupReleases(by, release_groups(groups, account))
 
 
-def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
-    listed = ", ".join(f"{label} ({voters:,} {plural(voters, 'voter')})" for label, voters in sizes.items())
-    say_wrapped(f"Nothing was spent. Groups by {by}: {listed}.")
-    say_wrapped(f"Each would be charged {request.epsilon} for its own people.")
+def _plain_preview(asked: Preview, fits: ChargePreview | None) -> dict[str, object]:
+    return asked.as_dict() if fits is None else {**asked.as_dict(), "budget": fits.as_dict()}
+
+
+def _say_dry_run(by: str, groups: Mapping[str, PublicGroup], costs: Mapping[str, ChargePreview]) -> None:
+    say_wrapped(f"Nothing was spent. Each group by {by} would be charged for its own people.")
+    for label, group in groups.items():
+        voters = group.source.voters
+        bar = group.preview.expected_error_bar
+        budget = f"{costs[label]} " if costs else ""
+        reach = f"Noise would move a preference by up to {bar:.3f} (95 %)."
+        say_wrapped(
+            f"{label}, {voters:,} {plural(voters, 'voter')}: {charge_sentence(group.preview)} {budget}"
+            f"{'How far noise reaches is known only afterwards.' if bar is None else reach}"
+        )
+    for caution in dict.fromkeys(fits.caution for fits in costs.values() if fits.caution):
+        say_wrapped(f"{ANYBODY} Why: {caution}.")
+
+
+def charge_sentence(asked: Preview) -> str:
+    """Return what a release would be charged, and by which mechanism it would be made."""
+    delta = f" and delta {asked.guarantee.delta:g}" if asked.guarantee.delta else ""
+    return f"{asked.mechanism} would charge epsilon {asked.guarantee.epsilon}{delta}."
 
 
 def _plain(made: GroupReleases, paths: Mapping[str, Path]) -> dict[str, object]:

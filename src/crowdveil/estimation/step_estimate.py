@@ -155,15 +155,16 @@ class StepEstimate:
         a public bound takes its place.
         """
         inverse_length = 1.0 if self.inverse_length is None else self.inverse_length
+        factors = step.variances[: len(score) - self.sample.left_out]
         # Assume the largest disagreement, along the axes of factors only.
-        bound = units.sampling(step.variances, inverse_length, most_alike(len(score) - self.sample.left_out))
+        bound = units.sampling(step.variances, inverse_length, most_alike(len(factors)))
         likely = units.sampling(step.variances, inverse_length, SCORE_DISAGREEMENT**2)
-        if told is None:
+        if told is None or not factors.any():  # a scatter of scores that are all zero tells nothing of the others
             sampling = bound
+            errors = np.diag(noise + likely)
         else:
-            factors = step.variances[: len(score) - self.sample.left_out]
             sampling = np.minimum(told * step.variances / factors.mean(), bound)
-        errors = np.diag(noise + (likely if told is None else sampling))
+            errors = np.diag(noise + sampling)
         fit = fit_scores(step.expected, score, errors, self.belief)
         moved = step.moved(fit, noise)
         turn, size = step.doubt(fit, moved)

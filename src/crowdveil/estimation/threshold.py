@@ -39,7 +39,9 @@ from crowdveil.estimation.crowd_preference import Weighting
 LARGEST_TAU = 3.0
 """Largest tau: at it, a crowd with no preference would toss a coin in 99.7 % of its choices."""
 _STEPS, _FINE_STEPS = 31, 3001
-_NEWTON = 8
+_ROUNDS = 60
+_SETTLED = 1e-12
+"""A step of the stretch that changes nothing."""
 _DILEMMAS = 4000
 
 
@@ -79,7 +81,7 @@ def fit_threshold(margins: FloatArray, spreads: FloatArray, share: float, deviat
     implied = [float(three_shares(drawn * stretch, tau)[:, 2].mean()) for tau, stretch in stretched]
     stretches = CubicSpline(coarse, [stretch for _, stretch in stretched])(taus)
     shares = CubicSpline(coarse, implied)(taus)
-    weights = np.gradient(shares) * np.maximum(1 - shares, 0)
+    weights = np.maximum(np.gradient(shares), 0) * np.maximum(1 - shares, 0)
     weights = weights * np.exp(-0.5 * np.square((shares - share) / max(deviation, 1e-6)))
     if not weights.sum() > 0:  # the noise has carried the share beyond all that is possible: the nearest is left
         weights = np.zeros(len(taus))
@@ -103,19 +105,28 @@ def stretch_for(margins: FloatArray, tau: float) -> float:
 
     The probit maximises the likelihood, so its score along itself is zero: the mean of w(u) u (g(s u) - Phi(u)), where
     w = phi / (Phi (1 - Phi)).
+
+    That mean grows with s, and its root lies between 1 and k = exp(tau^2 / 2). For u > 0, g(u) <= Phi(u), as g
+    falls with tau: phi(u + tau) <= phi(u - tau). And g(k u) >= Phi(u): the difference is 0 at 0 and at infinity, and
+    its derivative, phi(u) (exp(-(k^2 - 1) u^2 / 2) cosh(k tau u) - 1), is first positive, then negative, because
+    log cosh(k tau u) is concave in u^2 and begins with a slope of k^2 tau^2 / 2 >= (k^2 - 1) / 2.
     """
-    moving = margins[margins != 0]
-    if not len(moving):
-        return float(np.sqrt(1 + tau**2))
-    weights = np.exp(-0.5 * moving**2 - log_ndtr(moving) - log_ndtr(-moving)) * moving
-    target = float(weights @ ndtr(moving))
+    moving = np.abs(margins[margins != 0])  # the mean is even in u, and read in the tail where it keeps its digits
     stretch = float(np.sqrt(1 + tau**2))
-    for _ in range(_NEWTON):
-        above, below = stretch * moving - tau, stretch * moving + tau
-        excess = float(weights @ (ndtr(above) + ndtr(below))) / 2 - target
-        slope = float((weights * moving) @ (np.exp(-0.5 * above**2) + np.exp(-0.5 * below**2)))
+    if not len(moving):
+        return stretch
+    weights = np.exp(-0.5 * moving**2 - log_ndtr(moving) - log_ndtr(-moving)) * moving
+    low, high = 1.0, math.exp(tau**2 / 2)
+    for _ in range(_ROUNDS):
+        near, far = stretch * moving - tau, stretch * moving + tau
+        excess = float(weights @ (ndtr(-moving) - (ndtr(-near) + ndtr(-far)) / 2))
+        slope = float((weights * moving) @ (np.exp(-0.5 * near**2) + np.exp(-0.5 * far**2)))
         slope /= 2 * np.sqrt(2 * np.pi)
-        stretch = max(1.0, stretch - excess / slope)
+        if abs(excess) <= _SETTLED * slope:
+            break
+        low, high = (low, stretch) if excess > 0 else (stretch, high)
+        newton = stretch - excess / slope if slope > 0 else high
+        stretch = newton if low < newton < high else (low + high) / 2
     return stretch
 
 

@@ -48,7 +48,7 @@ class ZcdpBudget:
         if not (is_number(delta) and 0 < delta < 1):
             raise CrowdveilError(f"delta must be between 0 and 1, got {shown(delta)}")
         object.__setattr__(self, "rho", amount)
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", float(delta))
 
     def __repr__(self) -> str:
         return f"ZcdpBudget('{self.rho}', {self.delta:g})"

@@ -43,8 +43,10 @@ class Weights:
         for voter, weight in self.of_voters.items():
             if not 0 <= weight <= self.bound:
                 raise CrowdveilError(
-                    f"the weight of voter {voter!r} is {weight}: weights run from 0 to the stated bound {self.bound:g}"
+                    f"the weight of voter {voter!r} is {weight}: weights run from 0 to the stated bound "
+                    f"{float(self.bound):g}"
                 )
+        object.__setattr__(self, "bound", float(self.bound))  # a fraction is a number, too
 
     def __repr__(self) -> str:
         return f"<weights of {len(self.of_voters):,} voters, {self.bound:g} at most>"
@@ -55,7 +57,7 @@ class Weights:
         missing = [name for name in names if name not in self.of_voters]
         if missing:
             raise CrowdveilError(f"{len(missing)} of {len(names)} voters have no weight, the first is {missing[0]!r}")
-        weights = np.array([self.of_voters[name] for name in names])
+        weights = np.array([self.of_voters[name] for name in names], np.float64)
         return np.floor(weights / self.bound * WEIGHT_STEPS).astype(np.int64)
 
 

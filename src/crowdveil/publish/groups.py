@@ -26,9 +26,9 @@ from crowdveil.effect_release import GroupDifference
 from crowdveil.errors import CrowdveilError, check_flag, path_of
 from crowdveil.estimation.ratios import told_apart
 from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Unit
-from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger, ChargePreview
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.group_mechanism import GroupEstimate, Grouping, GroupMechanism, GroupSource
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
@@ -40,14 +40,16 @@ from crowdveil.publish.release import REPORTS_MADE_BY, charge_and_draw, charged_
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
+    Preview,
     Request,
+    SomeEpsilon,
     check_ledger,
     check_seed,
     check_smallest,
+    everybodys,
     find_grouping,
     group_sizes,
     preview_allowed,
-    preview_request,
 )
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
@@ -147,42 +149,74 @@ def preference_differences(releases: Mapping[str, Release]) -> tuple[PreferenceD
 DECLARED = "everybody may know who is in which group: it was declared public"
 
 
-def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, GroupSource]:
+@dataclass(frozen=True)
+class PublicGroup:
+    """A group of which everybody may know who is in it, and the request for its release, checked against it."""
+
+    source: GroupSource
+    request: Request
+    """Of personal epsilons, it has those of the group's voters."""
+    preview: Preview
+
+    def named(self, release: Release, label: str) -> Release:
+        """Return the group's release, which says whose it is."""
+        why = DECLARED if self.request.paradigm.unit is Unit.VOTER else LABELS_NOT_PROTECTED
+        return replace(release, facts={**release.facts, "group": label, "groups_not_protected": why})
+
+
+def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, PublicGroup]:
     """Divide a crowd by a question about voters, and check that each group could be released."""
+    check_source(source)
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
     sizes = group_sizes(source, grouping)
-    groups = {label: GroupSource(source, grouping, (code,), sizes[code]) for code, label in enumerate(grouping.labels)}
-    for group in groups.values():
-        preview_allowed(group, request)
+    requests = _requests(source, grouping, request)
+    groups = {}
+    for code, label in enumerate(grouping.labels):
+        group = GroupSource(source, grouping, (code,), sizes[code])
+        groups[label] = PublicGroup(group, requests[code], preview_allowed(group, requests[code]))
     return groups
 
 
-def release_groups(groups: Mapping[str, GroupSource], request: Request, ledger: Ledger) -> dict[str, Release]:
+def _requests(source: BallotSource, grouping: Grouping, request: Request) -> list[Request]:
+    """Return the request for each group: of personal epsilons, those of its voters, in their order."""
+    if not isinstance(request.epsilon, Epsilons):
+        return [request] * len(grouping.labels)
+    epsilons = everybodys(request.epsilon, source.voters)
+    codes = np.concatenate([grouping.codes(batch) for batch in source.batches()])
+    return [replace(request, epsilon=epsilons[np.flatnonzero(codes == code)]) for code in range(len(grouping.labels))]
+
+
+def group_costs(groups: Mapping[str, PublicGroup], ledger: Ledger) -> dict[str, ChargePreview]:
+    """Return whether the charge of each group would fit into a ledger, after those of the groups before it."""
+    check_ledger(ledger)
+    charges: list[Charge] = []
+    costs = {}
+    for label, group in groups.items():
+        costs[label] = ledger.preview(group.preview.charge, charges)
+        charges.append(group.preview.charge)
+    return costs
+
+
+def release_groups(groups: Mapping[str, PublicGroup], ledger: Ledger) -> dict[str, Release]:
     """Release the preference of each group with exact noise, charged to the people in the group.
 
     All charges are checked before the first is made, so that a budget that is too small spends nothing.
     """
-    check_ledger(ledger)
-    charges: list[Charge] = []
-    for label, group in groups.items():
-        charge = preview_request(group, request).charge
-        ledger.preview(charge, charges).check(f"the group {label!r}")
-        charges.append(charge)
-    return {label: _named(charged_release(group, request, ledger), label, request) for label, group in groups.items()}
-
-
-def experiment_groups(groups: Mapping[str, GroupSource], request: Request, seed: int) -> dict[str, Release]:
-    """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
-    check_seed(seed)
+    for label, cost in group_costs(groups, ledger).items():
+        cost.check(f"the group {label!r}")
     return {
-        label: _named(experiment(group, request, seed + place), label, request)
-        for place, (label, group) in enumerate(groups.items())
+        label: group.named(charged_release(group.source, group.request, ledger), label)
+        for label, group in groups.items()
     }
 
 
-def _named(release: Release, label: str, request: Request) -> Release:
-    why = DECLARED if request.paradigm.unit is Unit.VOTER else LABELS_NOT_PROTECTED
-    return replace(release, facts={**release.facts, "group": label, "groups_not_protected": why})
+def experiment_groups(groups: Mapping[str, PublicGroup], seed: int) -> dict[str, Release]:
+    """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
+    check_seed(seed)
+    return {
+        label: group.named(experiment(group.source, group.request, seed + place), label)
+        for place, (label, group) in enumerate(groups.items())
+    }
 
 
 @dataclass(frozen=True)
@@ -235,6 +269,7 @@ class GroupsPreview:
 
 def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPreview:
     """Check a request for the preferences of secret groups. This spends nothing and draws no noise."""
+    check_source(source)
     if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
         raise CrowdveilError(
             f"groups whose members are secret need one epsilon for all, and have a mechanism of their own: leave the "
@@ -331,7 +366,7 @@ def release_by(
     by: str,
     paradigm: str | Paradigm,
     *,
-    epsilon: EpsilonLike,
+    epsilon: SomeEpsilon,
     ledger: Ledger,
     public_groups: bool = False,
     smallest: int = 0,
@@ -344,6 +379,8 @@ def release_by(
     who is in which group: one charge pays for all groups, and groups of fewer than ``smallest`` voters, by a noisy
     count, are merged. ``public_groups`` declares that everybody may know who is in which group.
 
+    ``epsilon`` is as for ``release``; personal ones are of the whole crowd, and need groups that are not protected.
+
     Nothing is written until ``releases.save(path)``.
     """
     check_source(ballots)
@@ -353,7 +390,7 @@ def release_by(
     request = Request.of(paradigm, epsilon, one_record_each=one_record_each, public_selection=public_selection)
     if secret_groups(request, public_groups=public_groups, smallest=smallest):
         return charged_groups(ballots, preview_groups(ballots, by, request), ledger, smallest)
-    return GroupReleases(by, release_groups(groups_of(ballots, by, request), request, ledger))
+    return GroupReleases(by, release_groups(groups_of(ballots, by, request), ledger))
 
 
 def secret_groups(request: Request, *, public_groups: bool, smallest: int) -> bool:

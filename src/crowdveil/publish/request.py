@@ -146,6 +146,8 @@ class Request:
                 f"the design is {shown(self.design)}: give ballots whose dilemmas are public, or 'study' if its own "
                 "generator drew them"
             )
+        if is_source(self.design):
+            check_source(self.design)
         check_along(self.along, "along")
         if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
             raise CrowdveilError(
@@ -230,7 +232,7 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     dataset = checked_dataset(source, request)
     study = source.study
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
-    epsilons = _everybodys(request.epsilon, dataset.voters)
+    epsilons = everybodys(request.epsilon, dataset.voters)
     measure = PrivacyMeasure.RHO if isinstance(request.epsilon, ZcdpBudget) else PrivacyMeasure.EPSILON
     name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, measure)
     given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
@@ -369,10 +371,13 @@ def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Ep
     return Epsilon(epsilon)
 
 
-def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilons:
+def everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilons:
+    """Return the epsilon of each of so many voters; of a rho, the one that goes with its delta."""
     if isinstance(epsilon, Epsilons):
         if len(epsilon) != voters:
-            raise CrowdveilError(f"{len(epsilon)} personal epsilons were given for {voters} voters")
+            raise CrowdveilError(
+                f"{len(epsilon)} personal epsilons were given for {voters} voters: give one for each, in their order"
+            )
         return epsilon
     return Epsilons.same(epsilon.epsilon if isinstance(epsilon, ZcdpBudget) else epsilon, voters)
 

@@ -82,6 +82,7 @@ class Ledger:
         private, with the budget's epsilon. A key file is created beside the ledger. The ledger recognises people by it,
         and nobody else should have it.
         """
+        delta = _delta(delta)
         ledger_file.create(path_of(path, "the ledger"), _budget(budget, delta), delta)
         return cls.open(path)
 
@@ -89,6 +90,7 @@ class Ledger:
     def open(cls, path: str | PathLike[str], budget: AmountLike | None = None, delta: float | None = None) -> Ledger:
         """Open a ledger. With a budget, create it if it does not exist, or check that it has this budget if it does."""
         path = path_of(path, "the ledger")
+        delta = _delta(delta)
         if budget is not None:
             # Under the lock, a ledger that another process is creating is never seen half-made.
             with ledger_file.creating(path):
@@ -98,7 +100,6 @@ class Ledger:
             ledger, recognised_by = connection.execute("SELECT id, key_recognised_by FROM ledger").fetchone()
             opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection), recognised_by)
             found = _budget_of(connection)
-        _check_delta(delta)
         if delta is not None and delta != opened.delta:
             kind = "adds up pure epsilons" if opened.delta is None else f"has delta {opened.delta:g}"
             raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
@@ -285,7 +286,6 @@ class Ledger:
 
 def _budget(budget: AmountLike, delta: float | None) -> Amount:
     """Return the budget in the ledger's measure: the epsilon itself, or the rho that it allows, rounded down."""
-    _check_delta(delta)
     epsilon = _positive("the budget", Amount.of(budget, "a budget"))
     if delta is None:
         return epsilon
@@ -404,9 +404,13 @@ def _positive(what: str, amount: Amount) -> Amount:
     return amount
 
 
-def _check_delta(delta: float | None) -> None:
-    if delta is not None and not (is_number(delta) and 0 < delta < 1):
-        raise CrowdveilError(f"delta must be between 0 and 1, got {shown(delta)}")
+def _delta(given: float | None) -> float | None:
+    """Return a delta, however it is written, as the double that the ledger file holds."""
+    if given is None:
+        return None
+    if not (is_number(given) and 0 < float(given) < 1):
+        raise CrowdveilError(f"delta must be between 0 and 1, got {shown(given)}")
+    return float(given)
 
 
 def _check_digest(what: str, digest: str) -> None:

@@ -25,7 +25,7 @@ class _NoisyMean:
     """The common part of the two mechanisms: the description, and the measurement of the mean."""
 
     paradigms = ("vlcp", "rlcp")
-    options = ()
+    options = ("norm_bound",)
     estimates = Estimand.SOCIETY
     third_answer = False  # a mean of fits to chosen sides cannot express "neither"
     fits_once = True

@@ -42,7 +42,7 @@ class Algorithm2(DistributedSociety):
     words = "noise, added to each voter's preference"
     paradigms = ("vldp", "rldp")
     papers = ("vldp",)
-    options = ("equal_votes", "robust")
+    options = ("norm_bound", "equal_votes", "robust")
     wire = IntegerFormat(lambda features: features)
     fits_once = True
 

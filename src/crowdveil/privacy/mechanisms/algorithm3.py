@@ -73,7 +73,7 @@ class Algorithm3(_PerturbedObjectives):
     words = "noise, added to each voter's objective function, from which the preference is then computed"
     paradigms = ("rldp",)
     papers = ("rldp",)
-    options = ("repair", "sensitivity", "equal_votes")
+    options = ("norm_bound", "repair", "sensitivity", "equal_votes")
 
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective into integer coefficients and add the noise."""
@@ -219,7 +219,7 @@ class Algorithm3Choices(_PerturbedObjectives):
     words = "noise, added to the part of each voter's objective function that depends on the choices"
     paradigms = ("aldp",)
     papers = ()
-    options = ("equal_votes",)
+    options = ("norm_bound", "equal_votes")
 
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective and add noise to its linear coefficients."""

@@ -100,14 +100,16 @@ def dilemmas_measured(by: str, *, together: bool) -> str:
     return f"The dilemmas need not be the study's own: {by} measured how much they differ along each axis{more}."
 
 
-OPTIONS: Mapping[str, Any] = {
-    "repair": True,
-    "sensitivity": "tight",
-    "equal_votes": False,
-    "robust": 0.0,
-    "design": None,
-}
-"""The settings that only some mechanisms support, with their neutral values."""
+def neutral_options(study: Study) -> Mapping[str, Any]:
+    """Return the settings that only some mechanisms support, with their neutral values."""
+    return {
+        "norm_bound": study.norm_bound,
+        "repair": True,
+        "sensitivity": "tight",
+        "equal_votes": False,
+        "robust": 0.0,
+        "design": None,
+    }
 
 
 @dataclass(frozen=True)
@@ -262,7 +264,7 @@ class Mechanism(Protocol):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The ``OPTIONS`` that it supports."""
+        """Those of the ``neutral_options`` that it supports."""
 
 
 class CrowdMechanism(Mechanism, Protocol):

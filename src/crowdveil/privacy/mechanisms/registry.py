@@ -28,13 +28,13 @@ from crowdveil.privacy.mechanisms.indifference import (
     threshold_split,
 )
 from crowdveil.privacy.mechanisms.mechanism import (
-    OPTIONS,
     CentralMechanism,
     CrowdMechanism,
     DistributedMechanism,
     Estimand,
     Mechanism,
     MechanismSettings,
+    neutral_options,
 )
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse, ThreeWayResponse
@@ -247,8 +247,8 @@ def check_answers(name: str, study: Study) -> None:
 
 def check_options(mechanism: Mechanism, settings: MechanismSettings) -> None:
     """Refuse a setting that the mechanism does not support, as it would have no effect."""
-    for option, none in OPTIONS.items():
-        if getattr(settings, option) != none and option not in mechanism.options:
+    for option, neutral in neutral_options(settings.study).items():
+        if getattr(settings, option) != neutral and option not in mechanism.options:
             known = f"only {' and '.join(mechanism.options)}" if mechanism.options else "and has no other options"
             raise CrowdveilError(f"{mechanism.name} has no option {option}, {known}: leave it out")
 

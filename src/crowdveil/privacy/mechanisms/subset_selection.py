@@ -48,7 +48,7 @@ class SubsetSelection(DistributedSociety):
     words = "random signs, among which each voter's device hides the one that stands for the preference"
     paradigms = ("vldp", "rldp")
     papers = ()
-    options = ("equal_votes",)
+    options = ("norm_bound", "equal_votes")
     wire = IntegerFormat(lambda features: features, largest=1)
     fits_once = True
 
