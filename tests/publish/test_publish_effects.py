@@ -265,6 +265,23 @@ def test_weights_and_their_bound_may_be_fractions():
         cv.Weights({"v0": 1}, Fraction(1, 3))
 
 
+@pytest.mark.parametrize("paradigm", ["vlcp", "rlcp"])
+@pytest.mark.parametrize("bound", [0.5, 5])
+def test_a_group_of_weighted_voters_counts_what_its_weights_say(paradigm, bound):
+    """Two groups of 200 voters, each of whom counts as half a voter: neither is smaller than 80, both than 120."""
+    ballots = crowd(400)
+    weights = cv.Weights({name: 0.5 for name in ballots.voter_names()}, bound)
+
+    def groups(smallest):
+        made = cv.effects_for_experiments(
+            ballots, paradigm, epsilon=20, seed=1, by="team", weights=weights, smallest=smallest
+        )
+        return {group.label: group.voters for group in made.effects.groups}
+
+    assert groups(80) == {"a": pytest.approx(100, abs=10), "b": pytest.approx(100, abs=10)}
+    assert list(groups(120).values()) == [pytest.approx(200, abs=10)]
+
+
 def test_a_bound_of_weights_makes_the_noise_larger():
     """Equal weights of 1 under a bound of 10: the noise covers somebody who counts ten times."""
     ballots, ones = crowd(voters=400), {f"v{i}": 1.0 for i in range(400)}
@@ -358,7 +375,7 @@ def test_a_third_answer_counts_as_half_of_either(name):
     study = replace(STUDY, indifference="Toss a coin")
     names = np.repeat([f"v{i}" for i in range(2000)], 2).tolist()
     ballots = Ballots.from_arrays(study, names, [[1, 0]] * 4000, [[0, 0]] * 4000, [1, 0] * 2000)
-    effect = cv.effects_for_experiments(ballots, name, epsilon=5, seed=1).effects.effect(study.factors[0].name)
+    effect = cv.effects_for_experiments(ballots, name, epsilon=5, seed=2).effects.effect(study.factors[0].name)
     assert effect.estimate == pytest.approx(0.5, abs=0.1)
     assert effect.low <= 0.5 <= effect.high
 

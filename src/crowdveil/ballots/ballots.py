@@ -34,6 +34,8 @@ from crowdveil.ballots.columns import (
     digest_bytes,
     dilemmas_between,
     join_names,
+    keys_of_voters,
+    mixed,
 )
 from crowdveil.errors import (
     CrowdveilError,
@@ -338,11 +340,14 @@ class Ballots:
         return self.take(np.flatnonzero(mask), label)
 
     def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
-        """Split the voters at random: this share of them, rounded, and the others, both in their original order."""
+        """Split the voters at random: this share of them, rounded, and the others, both in their original order.
+
+        Where voters have names, the seed and these decide, and no record does.
+        """
         if not (is_number(share) and 0 <= share <= 1):
             raise CrowdveilError(f"a share is a number from 0 to 1, got {shown(share)}")
         check_whole(seed, "the seed", 0)
-        order = np.random.default_rng(seed).permutation(self.voters)
+        order = random_order(seed, self.voters, self.names)
         cut = round(share * self.voters)
         return self._take(np.sort(order[:cut])), self._take(np.sort(order[cut:]))
 
@@ -457,6 +462,15 @@ def narrowed(selection: str | None, label: str) -> str:
 def every_selection(selections: Iterable[str | None]) -> str | None:
     """Return how the voters of a crowd were selected whose parts were selected in these ways."""
     return " and ".join(dict.fromkeys(one for one in selections if one is not None)) or None
+
+
+def random_order(seed: int, voters: int, names: pa.Array | pa.ChunkedArray | None) -> IntArray:
+    """Return the positions of voters in a random order, which depends on the seed and on who they are."""
+    rng = np.random.default_rng(seed)
+    if names is None:
+        return rng.permutation(voters)
+    keys = keys_of_voters(names, 0, voters) ^ rng.integers(2**64, dtype=np.uint64)
+    return np.asarray(np.argsort(mixed(keys), kind="stable"), np.int64)
 
 
 def resampled(ballots: Ballots, positions: IntArray) -> Ballots:

@@ -84,6 +84,31 @@ def as_digests(names: pa.Array) -> pa.Array:
     return pa.array([hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names.to_pylist()], DIGEST)
 
 
+_MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""The constants of splitmix64 (Steele, Lea and Flood 2014)."""
+
+
+def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return public pseudorandom numbers of 64 bits that look independent for different numbers (splitmix64)."""
+    with np.errstate(over="ignore"):
+        found = numbers * np.uint64(_MIX[0])
+        found = (found ^ (found >> np.uint64(30))) * np.uint64(_MIX[1])
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(_MIX[2])
+    return np.asarray(found ^ (found >> np.uint64(31)), np.uint64)
+
+
+def keys_of_voters(names: pa.Array | pa.ChunkedArray | None, before: int, voters: int) -> NDArray[np.uint64]:
+    """Return a public number for each voter, by her name alone where names are known.
+
+    A position will not do there: voters stand in the order of their first rows, so that one of them moves others by
+    leaving out a row. Without names it has to, and whoever makes the ballots must order them by who the voters are.
+    """
+    if names is None:
+        return np.arange(before, before + voters, dtype=np.uint64) << np.uint64(32)
+    parts = names.chunks if isinstance(names, pa.ChunkedArray) else [names]
+    return np.frombuffer(b"".join(map(digest_bytes, parts)), "<u8")[::2].astype(np.uint64)
+
+
 def digest_bytes(names: pa.Array) -> bytes:
     """Return the digests of names, 16 bytes each, concatenated."""
     digests = as_digests(names)
@@ -104,8 +129,8 @@ def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
         return None
     if len(known) < len(names):
         raise CrowdveilError("some of the voters have names and others have none: nobody can tell who is there twice")
-    mixed = len({each.type for each in known}) > 1
-    return pa.chunked_array([as_digests(each) for each in known] if mixed else known)
+    alike = len({each.type for each in known}) == 1
+    return pa.chunked_array(known if alike else [as_digests(each) for each in known])
 
 
 def check_distinct(names: pa.ChunkedArray | None, where: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray
 from crowdveil.ballots.ballot_file import BallotFile, open_ballots, write_ballots
-from crowdveil.ballots.ballots import Ballots, every_selection, narrowed
+from crowdveil.ballots.ballots import Ballots, every_selection, narrowed, random_order
 from crowdveil.ballots.columns import check_distinct, join_names, unknown_question
 from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.files import make_folder
@@ -94,7 +94,8 @@ def split_at_random(
     if Path(out).resolve() == Path(rest).resolve():
         raise CrowdveilError(f"both parts would be written to {out}: give them two names")
     chosen = np.zeros(source.voters, bool)
-    chosen[np.random.default_rng(seed).permutation(source.voters)[: round(share * source.voters)]] = True
+    names = join_names([names for shard in source.shards for names in shard.names()])
+    chosen[random_order(seed, source.voters, names)[: round(share * source.voters)]] = True
     return (
         _write(source, lambda batch, before: chosen[before : before + batch.voters], None, Path(out)),
         _write(source, lambda batch, before: ~chosen[before : before + batch.voters], None, Path(rest)),

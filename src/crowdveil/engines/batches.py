@@ -4,9 +4,10 @@ A sum of integers does not depend on the order of its terms. So the sums here ar
 crowd is cut, whoever works on a batch, and whether or not a batch was repeated because a worker was lost.
 
 In completed ballots, a fair coin replaces every choice that was neither. The coins are a public table, indexed by a
-voter's position in the crowd and a record's position in her ballot, whatever the choices are and however the crowd is
-cut into batches. So every pass over a crowd sees the same choices, and completing them protects or exposes nobody:
-changing one record changes one completed record.
+voter's name (without names, by her position in the crowd) and a record's position in her ballot, whatever the choices
+are and however the crowd is cut into batches. So every pass over a crowd sees the same choices, and completing them
+protects or exposes nobody: changing one record changes one completed record, and changing one voter's records changes
+no other voter's.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from itertools import chain, islice
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
+from crowdveil.ballots.columns import keys_of_voters, mixed
 from crowdveil.engines.engine import Engine, LocalEngine, in_order, usable_cores
 from crowdveil.study.study import Study
 
@@ -129,9 +132,6 @@ def _with_voters_before(source: BallotSource) -> Iterator[tuple[Ballots, int]]:
 
 S = TypeVar("S", bound=BallotSource)
 
-_MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""The constants of splitmix64 (Steele, Lea and Flood 2014)."""
-
 
 def completed(source: BallotSource) -> BallotSource:
     """Toss a coin for every choice that was neither; the crowd keeps its engine."""
@@ -140,23 +140,23 @@ def completed(source: BallotSource) -> BallotSource:
     return _CompletedBatches(source) if isinstance(source, NumberedBatches) else _CompletedWalk(source)
 
 
-def completed_ballots(ballots: Ballots, coins: BoolArray) -> Ballots:
-    """Replace "neither" by the first side if the record's coin shows heads, else by the second."""
+def completed_ballots(ballots: Ballots, before: int) -> Ballots:
+    """Replace "neither" by the first side if the record's coin shows heads, else by the second.
+
+    ``before`` is the number of voters in the batches before these.
+    """
     if ballots.choices.all():
         return ballots
+    coins = public_coins(keys_of_voters(ballots.names, before, ballots.voters), ballots.counts)
     return replace(ballots, choices=np.where(ballots.choices == 0, np.where(coins, 1, -1), ballots.choices))
 
 
-def public_coins(before: int, counts: IntArray) -> BoolArray:
-    """Return the coins for voters' records, given the number of voters before them."""
-    voter = np.repeat(np.arange(before, before + len(counts), dtype=np.uint64), counts)
+def public_coins(keys: NDArray[np.uint64], counts: IntArray) -> BoolArray:
+    """Return the coins for voters' records, given a public number of each voter."""
+    voter = np.repeat(keys, counts)
     place = np.arange(len(voter)) - np.repeat(np.cumsum(counts) - counts, counts)
     with np.errstate(over="ignore"):
-        mixed = (voter << np.uint64(32)) + place.astype(np.uint64) + np.uint64(1)
-        mixed = mixed * np.uint64(_MIX[0])
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_MIX[1])
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_MIX[2])
-    return np.asarray((mixed >> np.uint64(63)).astype(bool))
+        return np.asarray((mixed(voter + place.astype(np.uint64) + np.uint64(1)) >> np.uint64(63)).astype(bool))
 
 
 class _CompletedSource(Generic[S]):
@@ -180,7 +180,7 @@ class _CompletedWalk(_CompletedSource[BallotSource]):
     def batches(self) -> Iterator[Ballots]:
         before = 0
         for batch in self.source.batches():
-            yield completed_ballots(batch, public_coins(before, batch.counts))
+            yield completed_ballots(batch, before)
             before += batch.voters
 
 
@@ -192,8 +192,7 @@ class _CompletedBatches(_CompletedSource[NumberedBatches]):
         return self.source.batch_count
 
     def batch(self, number: int) -> Ballots:
-        read = self.source.batch(number)
-        return completed_ballots(read, public_coins(self.source.voters_before(number), read.counts))
+        return completed_ballots(self.source.batch(number), self.source.voters_before(number))
 
     def voters_before(self, number: int) -> int:
         return self.source.voters_before(number)

@@ -216,12 +216,12 @@ def effects_of(
     """Compute the effects of groups (or of a whole crowd, without a question) from their counts.
 
     Groups of fewer than ``smallest`` voters, by a noisy or public count, are merged. ``scale`` is the weight of one
-    unit in a count, if voters have weights. ``correlation`` returns the correlation between the errors of a factor's
+    unit in a count, if voters have weights: each then counts as many voters as her weight says. ``correlation`` returns the correlation between the errors of a factor's
     effects in two groups, if it is not zero.
     """
     named = dict(zip(labels, counted, strict=True)) if question is not None else {"": counted[0]}
     if question is not None:
-        named = _without_small(named, smallest)
+        named = _without_small(named, smallest, scale)
     groups = tuple(
         GroupEffects(
             label,
@@ -236,8 +236,8 @@ def effects_of(
     return Effects(study, question, groups, _differences(study, named, correlation) if len(named) > 1 else ())
 
 
-def _without_small(groups: dict[str, GroupCounts], smallest: int) -> dict[str, GroupCounts]:
-    small = [label for label, one in groups.items() if one.voters is not None and one.voters < smallest]
+def _without_small(groups: dict[str, GroupCounts], smallest: int, scale: float) -> dict[str, GroupCounts]:
+    small = [label for label, one in groups.items() if one.voters is not None and one.voters * scale < smallest]
     if not small:
         return groups
     kept = {label: one for label, one in groups.items() if label not in small}

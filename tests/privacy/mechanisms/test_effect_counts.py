@@ -9,7 +9,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd, squared_share, squared_sum
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.noise.experimental_noise import SilentNoise
@@ -137,6 +137,16 @@ def test_where_voters_are_protected_each_counts_once_and_groups_are_counted():
         assert one.voters == pytest.approx((codes == g).sum())
         assert one.ratios[law].pairs == pytest.approx(len(means), abs=1e-4)
         assert one.ratios[law].difference == pytest.approx(np.sum(means), abs=1e-4)
+
+
+@pytest.mark.parametrize("pairs", [1, 7, 3_200_000, 4_200_000, 2_000_000_000])
+def test_squares_fit_however_many_pairs_a_voter_has(pairs):
+    """Beside integers of any size: S^2 in steps once passed 2^63 from three million pairs on."""
+    for difference in (0, 1, -pairs, pairs, pairs // 3):
+        share, added = (int(f(np.array([difference]), np.array([pairs]))[0]) for f in (squared_share, squared_sum))
+        assert added == difference**2 * STEPS // (4 * pairs)
+        assert 0 <= share <= STEPS
+        assert share == pytest.approx(STEPS * (difference / pairs) ** 2, abs=3)
 
 
 def test_weights_multiply_what_a_voter_adds():

@@ -266,11 +266,10 @@ class EffectCounts:
         plus, minus = counts_of_voters(ballots)
         pairs = plus + minus
         some = np.maximum(pairs, 1)
-        squared = (plus - minus) ** 2
         if self.unit is Unit.VOTER:
-            added = [plus * STEPS // some, minus * STEPS // some, squared * STEPS // some**2]
+            added = [plus * STEPS // some, minus * STEPS // some, squared_share(plus - minus, some)]
         else:
-            added = [plus * STEPS, minus * STEPS, squared * STEPS // (_SQUARE_REACH * some)]
+            added = [plus * STEPS, minus * STEPS, squared_sum(plus - minus, some)]
         parts = [added[0], *([] if self.unit is Unit.CHOICE else [added[1]]), *([added[2]] if self.squares else [])]
         kept = []
         for block in self.blocks:
@@ -339,7 +338,19 @@ class EffectCounts:
                 left = _SQUARE_REACH * (one.square + math.sqrt(one.variance)) - found.estimate**2 * found.pairs
                 alike = _within(left - within * heard, within * (found.pairs - heard), 0.0, 1.0)
             ratios.append(replace(found, clustering=share * (1 + alike * max(size - 1, 0.0))))
-        return GroupCounts(tuple(ratios), float(voters))
+        return GroupCounts(tuple(ratios), weighed / WEIGHT_STEPS)
+
+
+def squared_share(difference: IntArray, pairs: IntArray) -> IntArray:
+    """Return (S / n)^2 in steps, rounded down, from 0 to STEPS however many pairs there are."""
+    share = np.abs(difference) * STEPS // pairs
+    return np.asarray(share**2 // STEPS)
+
+
+def squared_sum(difference: IntArray, pairs: IntArray) -> IntArray:
+    """Return S^2 / (n _SQUARE_REACH) in steps, rounded down: divided before it is multiplied, for it to fit."""
+    whole, left = np.divmod(difference**2, _SQUARE_REACH * pairs)
+    return np.asarray(whole * STEPS + left * STEPS // (_SQUARE_REACH * pairs))
 
 
 @dataclass(frozen=True)
