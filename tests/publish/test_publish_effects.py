@@ -270,7 +270,7 @@ def test_weights_and_their_bound_may_be_fractions():
 def test_a_group_of_weighted_voters_counts_what_its_weights_say(paradigm, bound):
     """Two groups of 200 voters, each of whom counts as half a voter: neither is smaller than 80, both than 120."""
     ballots = crowd(400)
-    weights = cv.Weights({name: 0.5 for name in ballots.voter_names()}, bound)
+    weights = cv.Weights(dict.fromkeys(ballots.voter_names(), 0.5), bound)
 
     def groups(smallest):
         made = cv.effects_for_experiments(

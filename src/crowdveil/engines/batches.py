@@ -140,15 +140,18 @@ def completed(source: BallotSource) -> BallotSource:
     return _CompletedBatches(source) if isinstance(source, NumberedBatches) else _CompletedWalk(source)
 
 
-def completed_ballots(ballots: Ballots, before: int) -> Ballots:
-    """Replace "neither" by the first side if the record's coin shows heads, else by the second.
-
-    ``before`` is the number of voters in the batches before these.
-    """
+def completed_ballots(ballots: Ballots, coins: BoolArray) -> Ballots:
+    """Replace "neither" by the first side if the record's coin shows heads, else by the second."""
     if ballots.choices.all():
         return ballots
-    coins = public_coins(keys_of_voters(ballots.names, before, ballots.voters), ballots.counts)
     return replace(ballots, choices=np.where(ballots.choices == 0, np.where(coins, 1, -1), ballots.choices))
+
+
+def _publicly_completed(ballots: Ballots, before: int) -> Ballots:
+    """Complete a batch by the public coins, given the number of voters in the batches before it."""
+    return completed_ballots(
+        ballots, public_coins(keys_of_voters(ballots.names, before, ballots.voters), ballots.counts)
+    )
 
 
 def public_coins(keys: NDArray[np.uint64], counts: IntArray) -> BoolArray:
@@ -180,7 +183,7 @@ class _CompletedWalk(_CompletedSource[BallotSource]):
     def batches(self) -> Iterator[Ballots]:
         before = 0
         for batch in self.source.batches():
-            yield completed_ballots(batch, before)
+            yield _publicly_completed(batch, before)
             before += batch.voters
 
 
@@ -192,7 +195,7 @@ class _CompletedBatches(_CompletedSource[NumberedBatches]):
         return self.source.batch_count
 
     def batch(self, number: int) -> Ballots:
-        return completed_ballots(self.source.batch(number), self.source.voters_before(number))
+        return _publicly_completed(self.source.batch(number), self.source.voters_before(number))
 
     def voters_before(self, number: int) -> int:
         return self.source.voters_before(number)

@@ -216,8 +216,8 @@ def effects_of(
     """Compute the effects of groups (or of a whole crowd, without a question) from their counts.
 
     Groups of fewer than ``smallest`` voters, by a noisy or public count, are merged. ``scale`` is the weight of one
-    unit in a count, if voters have weights: each then counts as many voters as her weight says. ``correlation`` returns the correlation between the errors of a factor's
-    effects in two groups, if it is not zero.
+    unit in a count, if voters have weights: each then counts as many voters as her weight says. ``correlation`` returns
+    the correlation between the errors of a factor's effects in two groups, if it is not zero.
     """
     named = dict(zip(labels, counted, strict=True)) if question is not None else {"": counted[0]}
     if question is not None:
