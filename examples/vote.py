@@ -8,6 +8,14 @@ import sys
 from crowdveil import Client, CrowdveilError, Dilemma
 
 
+def one_of(*offered: str) -> str:
+    """Ask until the answer is one that is offered."""
+    said = " or ".join(offered)
+    while (answer := input(f"{said}: ").strip()) not in offered:
+        print(f"Please type {said}.")
+    return answer
+
+
 def main(url: str, name: str) -> None:
     """Ask a person each dilemma, add the noise here, and send the report."""
     with Client(url) as client:
@@ -22,10 +30,13 @@ def main(url: str, name: str) -> None:
         def choose(dilemma: Dilemma) -> str:
             left, right = dilemma.alternatives
             print(f"\n{poll.study.question}\n  1  {poll.study.describe(left)}\n  2  {poll.study.describe(right)}")
-            return "left" if input("1 or 2: ") == "1" else "right"
+            return "left" if one_of("1", "2") == "1" else "right"
 
         submission = client.submission(poll, choose, chosen)
-        print("\nThis is all that will be sent:\n", submission.body.decode())
+        if submission.relay is None:
+            print("\nThis is all that will be sent:\n", submission.body.decode())
+        else:
+            print(f"\nAll that will be sent, by way of {submission.relay}: {len(submission.body):,} sealed bytes")
         receipt = client.send(submission)
     print(f"Stored as {receipt.id}. To withdraw, keep this token: {receipt.token}")
 

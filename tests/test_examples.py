@@ -2,8 +2,10 @@
 
 import ast
 import json
+import runpy
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.figure
 import polars as pl
@@ -55,3 +57,41 @@ def test_the_notebook_runs_from_answers_to_decisions(folder, capsys):
 def test_the_notebook_is_stored_without_outputs():
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     assert all(not cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code")
+
+
+@pytest.mark.parametrize("relay", [None, "https://relay.example"])
+def test_a_vote_from_the_terminal_asks_again_and_shows_what_is_sent(relay, monkeypatch, capsys):
+    """A poll of the kidney study; a body for a relay is sealed, and no text."""
+    study = cv.load_study("kidney")
+    body = b'{"a": 1}' if relay is None else b"\xff\xfe\x00"
+    sides = study.alternative({"obesity": 0}, "A"), study.alternative({"obesity": 1}, "B")
+    chosen = []
+
+    class Client:
+        def __init__(self, url):
+            self.url = url
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def poll(self, name):
+            return SimpleNamespace(distributed=True, study=study, levels=[SimpleNamespace(name="high", epsilon=1)])
+
+        def submission(self, poll, choose, level):
+            chosen.append(choose(SimpleNamespace(alternatives=sides)))
+            return SimpleNamespace(relay=relay, body=body)
+
+        def send(self, submission):
+            return SimpleNamespace(id="7", token="t")
+
+    answers = iter(["high", "left", "", "3", "2"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    monkeypatch.setattr(cv, "Client", Client)
+    runpy.run_path(str(EXAMPLES / "vote.py"))["main"]("https://crowd.example", "p")
+    assert chosen == ["right"]
+    said = capsys.readouterr().out
+    assert said.count("Please type 1 or 2.") == 3
+    assert ('{"a": 1}' if relay is None else f"by way of {relay}: 3 sealed bytes") in said

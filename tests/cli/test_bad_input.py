@@ -346,10 +346,21 @@ def test_ballots_and_releases_are_replaced_by_their_own_kind_only(folder, tmp_pa
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     spend = ["b.parquet", "--paradigm", "rlcp", "--epsilon", "0.5", "--ledger", "l"]
     for lost in ("other.parquet", "link"):
-        said = f"{lost} holds ballots or another table, which would be lost: name another file, or remove it"
+        said = f"{lost} holds ballots, which would be lost: name another file, or remove it"
         refused(crowdveil("release", *spend, "--out", lost), f"--out: {said}")
         refused(crowdveil("release", *spend, "--out", "t.json", "--effects", lost), f"--effects: {said}")
         refused(crowdveil("page", "r.json", "--out", lost), said)
+        for option in ("--refused", "--as-csv", "--table"):
+            words = {
+                "--refused": ["import", "table", "b.csv", "--mapping", "m.toml", "--out", "x.parquet"],
+                "--as-csv": ["simulate", "kidney", "--voters", 3],
+                "--table": ["effects", *spend, "--out", "e.json"],
+            }[option]
+            refused(crowdveil(*words, option, lost), f"{option}: {said}")
+    refused(crowdveil("effects", *spend, "--out", "s.json"), "--out: s.json holds a release, which would be lost")
+    pq.write_table(pa.table({"a": [1]}), "t.parquet")
+    refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", "t.parquet"), "t.parquet holds a table, which")
+    (tmp_path / "t.parquet").unlink()
     refused(crowdveil("page", "r.json", "--out", "s.json"), "--out: s.json holds a release, which would be lost")
     refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", "s.json"), "s.json holds a release")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

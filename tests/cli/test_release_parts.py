@@ -89,7 +89,8 @@ def test_groups_that_are_declared_public_are_released_one_by_one(folder):
     assert len(made["differences"]) == len(STUDY.factors)
     decided = crowdveil("decide", folder / "r-reds.json", DILEMMA, "--allow-experiment").stdout
     assert decided.startswith(f"{STUDY.question}\nAsked: the group “reds”.\n")
-    assert decided.endswith("Promised to the voters: vlcp, epsilon 1.\n")
+    assert decided.endswith("Nothing is promised to the voters: the release is an experiment.\n")
+    assert answer("decide", folder / "r-reds.json", DILEMMA, "--allow-experiment")["exact"] is False
 
 
 def test_a_dry_run_of_public_groups_says_what_each_would_cost_what_is_left_and_how_far_noise_reaches(folder):
@@ -160,11 +161,23 @@ def test_nothing_is_compared_along_a_factor_of_which_nothing_is_known_in_a_group
     assert len(re.findall("reds less blues</td><td[^>]*></td><td[^>]*>not known</td>", page)) == 1
 
 
+def test_what_to_type_next_is_quoted(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    order = ("--paradigm", "rlcp", "--epsilon", "1", "--experiment-seed", "1")
+    said = crowdveil("release", "crowd.parquet", *order, "--out=-o ut.json").stdout
+    assert said.endswith("Next: crowdveil decide './-o ut.json' DILEMMA, or crowdveil page './-o ut.json'\n")
+    said = crowdveil("release", "crowd.parquet", *order, "--by", "team", "--out", "o ut.json").stdout
+    assert said.endswith("Next: crowdveil page 'o ut-reds.json' 'o ut-blues.json'\n")
+    said = crowdveil("effects", "crowd.parquet", *order, "--out", "o ut.json").stdout
+    assert said.endswith("Next: crowdveil page 'o ut.json'\n")
+
+
 def test_a_decision_says_from_which_epsilon_to_which_voters_chose(folder):
     (folder / "own.csv").write_text("voter,epsilon\n" + "".join(f"v{i},{(0.5, 2)[i % 2]}\n" for i in range(200)))
-    order = ("--paradigm", "rldp", "--epsilons", folder / "own.csv", "--experiment-seed", "1")
+    order = ("--paradigm", "rldp", "--epsilons", folder / "own.csv", "--ledger", folder / "ledger")
     answer("release", folder / "crowd.parquet", *order, "--out", folder / "r.json")
-    decided = crowdveil("decide", folder / "r.json", DILEMMA, "--allow-experiment").stdout
+    decided = crowdveil("decide", folder / "r.json", DILEMMA).stdout
+    assert answer("decide", folder / "r.json", DILEMMA)["exact"] is True
     assert decided.endswith("Promised to the voters: rldp, epsilon 0.5 to 2.\n")
     assert "Asked: the group" not in decided
 

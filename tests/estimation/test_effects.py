@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.effects import (
@@ -10,10 +11,12 @@ from crowdveil.estimation.effects import (
     contrasts,
     counts_of_voters,
     exact_moments,
+    moments,
     pair_signs,
     public_shares,
     ratio_of,
 )
+from crowdveil.estimation.ratios import Ratio, difference
 from crowdveil.sources.simulated import simulated_batches
 from crowdveil.study.bundled import load_study
 
@@ -66,8 +69,58 @@ def test_an_effect_is_a_difference_of_shares_and_its_interval_knows_voters():
     assert minus[:, gender].tolist() == [0, 1]
     ratio = ratio_of(added_by_group(exact_moments(found), np.zeros(2, np.int64), 1)[0, gender])
     assert ratio.estimate == pytest.approx(1 / 3)
-    # Residuals 2 - 2/3 and -1 - 1/3, squared, added up, times 2 / (2 - 1), over n (1 - e^2).
-    assert ratio.clustering == pytest.approx(2 * ((4 / 3) ** 2 + (4 / 3) ** 2) / (3 * (1 - 1 / 9)))
+    # Residuals 2 - 2/3 and -1 - 1/3, squared, added up, times 2 / (2 - 1), over n (1 - e^2); one degree of freedom.
+    widened = (stats.t.ppf(0.975, 1) / stats.norm.ppf(0.975)) ** 2
+    assert ratio.clustering == pytest.approx(widened * 2 * ((4 / 3) ** 2 + (4 / 3) ** 2) / (3 * (1 - 1 / 9)))
+
+
+def summed(differences, pairs):
+    """The moments of voters whose answers bear no noise."""
+    return moments(np.array(differences, float), np.array(pairs, float), np.zeros(len(pairs))).sum(axis=0)
+
+
+def drawn(lengths, rng):
+    """The moments of as many voters, whose choices are correlated by 0.2; the effect is 0.3."""
+    chances = rng.beta(0.65 * 4, 0.35 * 4, len(lengths))
+    return summed(2 * rng.binomial(lengths, chances) - lengths, lengths)
+
+
+def test_voters_with_many_pairs_leave_fewer_degrees_of_freedom():
+    """Of 40 pairs 20 are of two voters: 40^2 / (2 * 10^2 + 20 * 1^2) voters with equally many pairs."""
+    pairs = np.array([10.0] * 2 + [1.0] * 20)
+    signs = np.array([1.0, -1.0] * 11)
+    freedom = 1600 / 220 - 1
+    widened = (stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)) ** 2
+    found = ratio_of(summed(signs * pairs, pairs))
+    assert found.clustering == pytest.approx(widened * 220 / 40 * (freedom + 1) / freedom)
+
+
+def test_one_voter_counts_as_one_pair():
+    alone = ratio_of(summed([13], [13]))
+    assert alone.interval() == pytest.approx(Ratio(1.0, 1.0, 0.0, 0.0, 0.0, 1.0).interval())
+
+
+@pytest.mark.parametrize("freedom", [9, 59, 299])
+def test_with_equal_lengths_only_the_quantile_is_students(freedom):
+    signs = np.array([1.0, 1.0, -1.0, 1.0, -1.0] * ((freedom + 1) // 5))
+    widened = (stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)) ** 2
+    assert ratio_of(summed(7 * signs, np.full(len(signs), 7))).clustering == pytest.approx(
+        7 * widened * (freedom + 1) / freedom
+    )
+
+
+def test_intervals_hold_the_effect_and_no_difference_is_told_where_lengths_are_very_unequal():
+    """One voter in ten has 200 pairs, all others one. With as many degrees of freedom as voters, 0.6 were held."""
+    rng = np.random.default_rng(3)
+    lengths = np.array([200] * 3 + [1] * 27)
+    held, told = [], []
+    for _ in range(800):
+        one, other = (ratio_of(drawn(lengths, rng)) for _ in range(2))
+        low, high = one.interval()
+        held.append(low <= 0.3 <= high)
+        told.append(difference(one, other).p_value < 0.05)
+    assert np.mean(held) > 0.93
+    assert np.mean(told) < 0.06
 
 
 def test_the_generator_keeps_the_types_of_scenario():

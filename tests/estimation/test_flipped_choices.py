@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
 
-from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Equation, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Equation, effective_number, fit_flipped_choices
 from crowdveil.estimation.prior import prior_deviation
 
 
@@ -136,6 +137,62 @@ def test_error_bars_cover_although_a_voters_answers_are_alike():
     # Five binomial standard deviations, and two points for a covariance estimated from 60 voters.
     assert (np.abs(covered / runs - 0.94) < 5 * np.sqrt(0.95 * 0.05 / runs) + 0.01).all()
     assert (naive / runs < 0.85).all()
+
+
+def of_lengths(lengths, gamma, rng):
+    """Voters with so many choices each, all alike, on a dilemma of length 1."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    own = np.repeat(rng.random(len(lengths)) < norm.cdf(gamma), lengths)
+    return FlippedChoices(np.where(own, 1.0, -1.0)[:, None], offsets, np.zeros(len(own)), np.ones(len(own)))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "freedom"),
+    [(np.full(49, 7), 48), (np.array([30, 10, 10]), 1), (np.array([200] * 5 + [1] * 45), 4), (np.array([9]), 1)],
+)
+def test_degrees_of_freedom_are_those_of_a_sum_of_unequal_squares(lengths, freedom):
+    made = of_lengths(lengths, 0.2, np.random.default_rng(1))
+    fit = fit_flipped_choices([made])
+    assert fit.freedom == freedom == max(int(lengths.sum() ** 2 / (lengths**2).sum()) - 1, 1)
+    parts = lengths / lengths.sum()
+    assert effective_number(parts) == pytest.approx(lengths.sum() ** 2 / (lengths**2).sum())
+
+
+def sampling_at_zero(made):
+    return _Equation([made], 0.0, 1).evaluate(np.zeros(1)).voters[0, 0]
+
+
+def test_equal_voters_have_one_degree_of_freedom_less_than_there_are():
+    """At zero a choice adds 4 phi = sqrt(8 / pi) times its side, and a voter of one mind five times that."""
+    made = of_lengths(np.full(12, 5), 0.2, np.random.default_rng(2))
+    assert sampling_at_zero(made) == pytest.approx(12 * 25 * 8 / np.pi * 12 / 11, rel=1e-12)
+
+
+def test_a_voter_who_draws_the_root_to_herself_counts_for_more():
+    """Voters with 3, 1, 1 and 1 choices: 9 / (1 - 1/2) and three times 1 / (1 - 1/6)."""
+    lengths = np.array([3, 1, 1, 1])
+    made = of_lengths(lengths, 0.2, np.random.default_rng(3))
+    assert sampling_at_zero(made) == pytest.approx((9 * 2 + 3 * 6 / 5) * 8 / np.pi, rel=1e-12)
+
+
+def test_error_bars_cover_although_a_few_voters_give_most_choices():
+    """Five voters of 200 and 45 of one: with Student's quantile for all 50, bars miss far too often."""
+    rng, runs, gamma = np.random.default_rng(11), 200, np.array([0.3, -0.2])
+    lengths = np.array([200] * 5 + [1] * 45)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    truth = fit_flipped_choices([answers(40_000, 5, gamma, 0.0, rng, spread=0.5)]).center
+    covered, naive = np.zeros(2), np.zeros(2)
+    for _ in range(runs):
+        dilemmas = rng.normal(0, 1, (offsets[-1], 2))
+        own = np.repeat(rng.normal(gamma, 0.5, (50, 2)), lengths, axis=0)
+        chose = (own * dilemmas).sum(axis=1) + rng.standard_normal(offsets[-1]) > 0
+        chosen = np.where(chose[:, None], dilemmas, -dilemmas)
+        fit = fit_flipped_choices([FlippedChoices(chosen, offsets, np.zeros(offsets[-1]), np.ones(offsets[-1]))])
+        miss, error = np.abs(fit.center - truth), np.sqrt(np.diag(fit.noise + fit.sampling))
+        covered += miss < student.ppf(0.975, fit.freedom) * error
+        naive += miss < student.ppf(0.975, 49) * error
+    assert (covered / runs > 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)).all()
+    assert (naive / runs < 0.9).any()
 
 
 def test_nothing_but_noise_is_not_followed():

@@ -81,6 +81,17 @@ def test_agreement_and_effects_by_hand():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+def test_the_effect_of_a_model_that_always_answers_alike_has_an_interval():
+    """Wilson's interval of a share of 14 of 14, as an effect; of 0 of 14, its mirror image."""
+    shown = np.eye(3)[[0] * 14 + [1] * 14] * np.arange(1, 29)[:, None]
+    answers = Ballots(synthetic_study(3), np.array([0, 28]), shown, np.repeat([1, -1], 14).astype(np.int8))
+    first, second, _ = cv.align(a_release(CROWD), answers).models[0].factors
+    low = 2 * 14 / (14 + stats.norm.ppf(0.975) ** 2) - 1
+    assert (first.model_effect.estimate, second.model_effect.estimate) == (1, -1)
+    assert (first.model_effect.low, first.model_effect.high) == pytest.approx((low, 1))
+    assert (second.model_effect.low, second.model_effect.high) == pytest.approx((-1, -low))
+
+
 def test_answers_to_one_dilemma_are_one_draw():
     """Every dilemma asked four times has the same interval as asked once."""
     rng = np.random.default_rng(5)

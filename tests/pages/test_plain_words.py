@@ -159,8 +159,8 @@ def test_findings_name_the_extremes_that_stand_clear_of_noise() -> None:
     said = finding_sentences(shown, 1)
     assert said == [
         "6 of 8 features can be told from zero.",
-        "What speaks most for an alternative: “f0.5” (+0.5), “f0.4” (+0.4), “f0.3” (+0.3).",
-        "What speaks most against one: “f-0.3” (−0.3), “f-0.2” (−0.2).",
+        "What speaks most for an alternative: “f0.5”\u200e (+0.5), “f0.4”\u200e (+0.4), “f0.3”\u200e (+0.3).",
+        "What speaks most against one: “f-0.3”\u200e (−0.3), “f-0.2”\u200e (−0.2).",
     ]
 
 

@@ -47,7 +47,8 @@ def decide(
 
     loaded = read_release(release_path, allow_experiment=allow_experiment)
     decision = decide_dilemma(loaded, _read_dilemma(dilemma), certainty)
-    show(decision.as_dict(), as_json, lambda: _print_decision(loaded, decision))
+    data = {**decision.as_dict(), "exact": loaded.exact}
+    show(data, as_json, lambda: _print_decision(loaded, decision))
 
 
 def page(
@@ -117,5 +118,8 @@ def _print_decision(loaded: Release, decision: Decision) -> None:
     say_wrapped(f"{bold(verdict)}: {decision.reason}.")
     for sentence in decision.sentences:
         say_wrapped(sentence)
+    if not loaded.exact:
+        say("Nothing is promised to the voters: the release is an experiment.")
+        return
     delta = f", delta {decision.delta:g}" if decision.delta else ""
     say(f"Promised to the voters: {decision.paradigm}, epsilon {loaded.guarantee.epsilons}{delta}.")

@@ -22,6 +22,7 @@ from crowdveil.cli.inputs import (
     refuse_without,
     watched_ballots,
 )
+from crowdveil.cli.release_parts import as_argument
 from crowdveil.cli.terminal import AsJson, Table, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
@@ -216,7 +217,7 @@ def _print_release(made: EffectsRelease, path: Path | None) -> None:
         say_wrapped(sentence)
     if not made.exact:
         tell("Experiment: made with floating-point noise, these effects protect nobody.")
-    say(f"\nWrote {path}. Next: crowdveil page {path}")
+    say(f"\nWrote {path}. Next: crowdveil page {as_argument(path)}")
 
 
 def _print_effects(found: Effects) -> None:

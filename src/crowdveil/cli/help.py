@@ -20,13 +20,14 @@ WRITTEN = frozenset(
     ("--out", "--rest", "--refused", "--plot", "--table", "--effects", "--keep-ballots", "--as-csv", "--transcript")
 )
 """The options that name a file to write."""
-_TABLE, _RELEASE = "ballots or another table", "a release"
+_BALLOTS, _TABLE, _RELEASE, _EFFECTS = "ballots", "a table", "a release", "effects"
 _WRITERS = {
-    **dict.fromkeys(("moral-machine", "table", "simulate", "filter", "split", "merge"), _TABLE),
-    **dict.fromkeys(("release", "effects"), _RELEASE),
+    **dict.fromkeys(("moral-machine", "table", "simulate", "filter", "split", "merge"), _BALLOTS),
+    "release": _RELEASE,
+    "effects": _EFFECTS,
 }
-"""Commands, and what they write where ``--out`` and ``--rest`` say, or ``--effects``."""
-_FORMAT = re.compile(rb'{\s*"format": "crowdveil (?:release|effects) ')
+"""Commands, and what they write where ``--out`` and ``--rest`` say."""
+_FORMAT = re.compile(rb'{\s*"format": "crowdveil (release|effects) ')
 
 _TYPE = re.compile(r" <(?:list\[)?(\w+)\]?>$")
 """The type that Typer writes after a name, such as <int> or <list[Path]>."""
@@ -116,7 +117,7 @@ def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
 
 def _check_kinds(command: str, parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
     for name, path in _paths(parameters, given):
-        if name in WRITTEN and (there := _kind_of(Path(path))) and there != _kind_written(command, name, Path(path)):
+        if name in WRITTEN and (there := _kind_of(Path(path))) and there != _kind_written(command, name):
             raise CrowdveilError(f"{name}: {path} holds {there}, which would be lost: name another file, or remove it")
 
 
@@ -129,13 +130,25 @@ def _kind_of(path: Path) -> str | None:
                 start = file.read(64)
     except OSError:  # whoever writes to it says what is wrong
         return None
-    return _TABLE if start.startswith(b"PAR1") else _RELEASE if _FORMAT.match(start) else None
+    if start.startswith(b"PAR1"):
+        return _BALLOTS if _holds_ballots(path) else _TABLE
+    published = _FORMAT.match(start)
+    return None if published is None else {b"release": _RELEASE, b"effects": _EFFECTS}[published[1]]
 
 
-def _kind_written(command: str, option: str, path: Path) -> str | None:
-    if option in ("--out", "--rest", "--effects"):
+def _holds_ballots(path: Path) -> bool:
+    from pyarrow import ArrowException, parquet  # here, and not above: it takes time to load
+
+    try:
+        return b"crowdveil" in (parquet.read_metadata(path).metadata or {})
+    except (ArrowException, OSError):
+        return False
+
+
+def _kind_written(command: str, option: str) -> str | None:
+    if option in ("--out", "--rest"):
         return _WRITERS.get(command)
-    return _TABLE if option == "--keep-ballots" or path.suffix == ".parquet" else None
+    return {"--keep-ballots": _BALLOTS, "--table": _TABLE, "--effects": _EFFECTS}.get(option)
 
 
 def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:

@@ -23,7 +23,7 @@ from crowdveil.cli.inputs import (
     refuse_without,
     watched_ballots,
 )
-from crowdveil.cli.release_parts import ANYBODY, charge_sentence, release_by_group, show_split
+from crowdveil.cli.release_parts import ANYBODY, as_argument, charge_sentence, release_by_group, show_split
 from crowdveil.cli.terminal import AsJson, Table, bold, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -405,7 +405,8 @@ def _print_release(made: Release, path: Path | None) -> None:
     say_wrapped(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")
-    say(f"\nWrote {path}. Next: crowdveil decide {path} DILEMMA, or crowdveil page {path}")
+    said = as_argument(path)
+    say(f"\nWrote {path}. Next: crowdveil decide {said} DILEMMA, or crowdveil page {said}")
 
 
 def _print_factors(made: Release) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -193,7 +194,14 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
         say_wrapped(f"Who belongs to which group is protected, too. Voters, by noisy counts: {sizes}.")
         if "what_is_left" in first.facts:
             say_wrapped(f"That leaves little: {first.facts['what_is_left']}.")
-    say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {' '.join(map(str, paths.values()))}")
+    said = " ".join(map(as_argument, paths.values()))
+    say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {said}")
+
+
+def as_argument(path: Path | None) -> str:
+    """Return a path as it is typed in a shell."""
+    said = str(path)
+    return shlex.quote(f"./{said}" if said.startswith("-") else said)
 
 
 def show_split(asked: JointPreview, account: Ledger | None, as_json: bool) -> None:

@@ -10,15 +10,17 @@ modules release their counts under noise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import stdtrit
 
 from crowdveil.arrays import FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.ratios import Ratio
+from crowdveil.estimation.ratios import CONFIDENCE, Ratio, quantile
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
@@ -113,14 +115,25 @@ def ratio_of(added: FloatArray, difference_noise: float = 0.0, pairs_noise: floa
     """Compute an effect from moments summed over voters.
 
     The scatter of voters beyond the noise estimates the correlation of one person's choices, which is taken to be
-    non-negative.
+    non-negative. Let voter i have n_i of the n pairs, S_i - e n_i the variance v_i, and V = sum v_i. The residuals
+    r_i = S_i - (S / n) n_i have E sum r_i^2 = V - 2 sum v_i n_i / n + V sum n_i^2 / n^2. For v_i in proportion to n_i
+    this is V (1 - 1 / m) with m = n^2 / sum n_i^2: m voters with equally many pairs would scatter so, and m is at most
+    their number. By Satterthwaite (1946) the sum varies like a chi-squared variable with (sum v_i)^2 / sum v_i^2 = m
+    degrees of freedom, less 1 for e. So the scatter is multiplied by m / (m - 1), and by the square of Student's
+    quantile over the normal one, at f = m - 1 degrees of freedom, for normal quantiles to be right for it. Below f = 1
+    no such quantile can be trusted, and 1 is the least. One voter alone counts as one pair.
     """
     total, pairs, _, reports, squares, products, pair_squares = added.tolist()
     found = Ratio(total, pairs, difference_noise, pairs_noise, 0.0, 1.0)
-    if not (found.known and reports > 1):
+    if not found.known:
         return found
+    if reports <= 1:
+        return replace(found, clustering=max(pairs, 1.0))
     e = found.estimate
-    scatter = (squares - 2 * e * products + e * e * pair_squares) * reports / (reports - 1)
+    effective = pairs**2 / max(pair_squares - pairs_noise, pairs**2 / reports)
+    freedom = max(effective - 1, 1.0)
+    scatter = (squares - 2 * e * products + e * e * pair_squares) * (freedom + 1) / freedom
     scatter -= difference_noise + e * e * pairs_noise
-    clustering = max(scatter / (pairs * (1 - e * e)), 1.0) if e * e < 1 else 1.0
-    return Ratio(total, pairs, difference_noise, pairs_noise, 0.0, clustering)
+    widened = (float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) / quantile(CONFIDENCE)) ** 2
+    clustering = max(widened * scatter / (pairs * (1 - e * e)), 1.0) if e * e < 1 else 1.0
+    return replace(found, clustering=clustering)

@@ -22,6 +22,8 @@ preference, and the upward bias of roots from few choices, in proportion to dire
 has two parts. The variance due to flips is known exactly, whatever was chosen: the sum of
 w^2 h^2 x x' (1 / (1 - 2f)^2 - 1). The variance due to voters is estimated from the reports: the outer product of each
 voter's whole sum, minus the part due to flips, and at least what it would be if a voter's choices were independent.
+A voter who holds a part h of all choices draws the root to herself, so her outer product is divided by 1 - h (Bell and
+McCaffrey 2002, with a scalar leverage).
 """
 
 from __future__ import annotations
@@ -79,11 +81,34 @@ class ChoiceFit:
     """Covariance of the center due to the sampling of voters."""
     doubt: FloatArray
     """Bound on the center's bias along each axis: a wrong tau, the error of one step, and few choices."""
+    freedom: int
+    """Degrees of freedom of ``sampling``: one less than (sum n)^2 / sum n^2, with n choices (weighted) of a voter.
+
+    A sum of squares with variances v has about (sum v)^2 / sum v^2 degrees of freedom (Satterthwaite 1946), and here v
+    is proportional to n if a voter's choices are nearly independent. So a few long ballots leave few.
+    """
 
 
 def told_choices(groups: Sequence[FlippedChoices]) -> float:
     """Return the effective number of unflipped choices."""
     return sum(float(np.square(1 - 2 * group.flip).sum()) for group in groups)
+
+
+def effective_number(parts: FloatArray) -> float:
+    """Return the number of equal parts with the same sum of squares, given parts that sum to 1."""
+    return float(1 / (parts @ parts))
+
+
+def not_drawn(parts: FloatArray) -> FloatArray:
+    """Return 1 - h for voters with parts h of the weight: at least 1/2, as for two equal voters."""
+    return np.maximum(1 - parts, 0.5)
+
+
+def _parts(groups: Sequence[FlippedChoices]) -> list[FloatArray]:
+    """Return the part of the weight of all choices that each voter holds."""
+    held = [np.add.reduceat(group.weight, group.offsets[:-1]) for group in groups]
+    whole = sum(float(each.sum()) for each in held)
+    return [np.asarray(each / whole, np.float64) for each in held]
 
 
 def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = None) -> ChoiceFit:
@@ -128,6 +153,8 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
         noise=np.asarray(carried @ ahead.coins @ carried, np.float64),
         sampling=np.asarray(carried @ ahead.voters @ carried, np.float64),
         doubt=np.asarray(doubt, np.float64),
+        # Rounding must not lose one of equal voters.
+        freedom=max(math.floor(effective_number(np.concatenate(_parts(groups))) + _LITTLE) - 1, 1),
     )
 
 
@@ -196,6 +223,7 @@ class _Equation:
         self._tau = tau
         self._reaches = [reach(group.chosen[:, :factors], tau) for group in groups]
         self._common: FloatArray | None = None
+        self._not_drawn = [not_drawn(parts) for parts in _parts(groups)]
         self._heed = 1 / (1 + told_choices(groups) / (FEW * factors))
 
     def evaluate(self, gamma: FloatArray) -> _Evaluation:
@@ -203,7 +231,7 @@ class _Equation:
         common = self._behind(gamma)
         total = np.zeros(len(gamma))
         slope, coins, alone, clustered = (np.zeros((len(gamma), len(gamma))) for _ in range(4))
-        for group, r in zip(self._groups, self._reaches, strict=True):
+        for group, r, kept in zip(self._groups, self._reaches, self._not_drawn, strict=True):
             right = 1 - 2 * group.flip
             weights, density = self._weights(group, gamma)
             leaning, _ = leanings(r * (group.chosen @ common))
@@ -211,17 +239,11 @@ class _Equation:
                 group.chosen * (weights * (1 / right - leaning))[:, None], group.offsets[:-1], axis=0
             )
             total += by_voter.sum(axis=0)
-            clustered += by_voter.T @ by_voter
+            clustered += _weighted(by_voter, 1 / kept)
             slope += _weighted(group.chosen, 2 * weights * density)
             coins += _weighted(group.chosen, weights**2 * (1 / right**2 - 1))
             alone += _weighted(group.chosen, weights**2 * (1 - leaning**2))
-        count = sum(len(group.offsets) - 1 for group in self._groups)
-        return _Evaluation(
-            total,
-            slope,
-            coins,
-            at_least(clustered * (count / max(count - 1, 1)) - coins, alone),
-        )
+        return _Evaluation(total, slope, coins, at_least(clustered - coins, alone))
 
     def leaning(self, gamma: FloatArray, other: FloatArray) -> FloatArray:
         """Return the expected sum at ``gamma`` for a crowd with preference ``other``."""

@@ -34,7 +34,7 @@ class Ratio:
     @property
     def known(self) -> bool:
         """Whether n is distinguishable from zero; otherwise nothing is known of the effect."""
-        return self.pairs > 0 and self.pairs**2 > _quantile(CONFIDENCE) ** 2 * self.pairs_variance
+        return self.pairs > 0 and self.pairs**2 > quantile(CONFIDENCE) ** 2 * self.pairs_variance
 
     @property
     def estimate(self) -> float:
@@ -61,7 +61,7 @@ class Ratio:
             return -1.0, 1.0
         s = self.difference
         n = self.pairs
-        square = _quantile(confidence) ** 2
+        square = quantile(confidence) ** 2
         drawn = n * self.clustering
         leading = n * n - square * (self.pairs_variance - drawn)
         middle = s * n - square * self.covariance
@@ -101,7 +101,7 @@ def difference(one: Ratio, other: Ratio, correlation: float = 0.0) -> Difference
     toward_zero = below if found > 0 else above
     if one.interval() == (-1.0, 1.0) or other.interval() == (-1.0, 1.0) or not toward_zero > 0:
         return Difference(found, -2.0, 2.0, 1.0)
-    p_value = 2 * (1 - NormalDist().cdf(abs(found) / (toward_zero / _quantile(CONFIDENCE))))
+    p_value = 2 * (1 - NormalDist().cdf(abs(found) / (toward_zero / quantile(CONFIDENCE))))
     return Difference(found, max(found - below, -2.0), min(found + above, 2.0), p_value)
 
 
@@ -120,5 +120,6 @@ def told_apart(p_values: Sequence[float], rate: float = 1 - CONFIDENCE) -> list[
     return [bool(allowed and p <= allowed[-1]) for p in p_values]
 
 
-def _quantile(confidence: float) -> float:
+def quantile(confidence: float) -> float:
+    """Return how many standard deviations a normal variable keeps to with this confidence."""
     return NormalDist().inv_cdf((1 + confidence) / 2)

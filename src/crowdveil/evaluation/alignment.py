@@ -32,7 +32,14 @@ from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
 from crowdveil.evaluation.toolkit.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare
-from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
+from crowdveil.evaluation.toolkit.scores import (
+    CONFIDENCE,
+    ClusteredMean,
+    Interval,
+    clustered_mean,
+    interval_as_dict,
+    wilson,
+)
 from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.uncertainty import Uncertainty
 from crowdveil.publish.implied_effects import mean_reach, preferred
@@ -293,8 +300,7 @@ def compare_factors(
         differs = signs[:, k] != 0
         model_effect = crowd_effect = None
         if differs.any():
-            model_mean = clustered_mean(signs[differs, k] * choices[differs], clusters[differs])
-            model_effect = model_mean.interval.within(-1.0, 1.0)
+            model_effect = _model_effect(clustered_mean(signs[differs, k] * choices[differs], clusters[differs]))
             share = crowd_mean(release, dilemmas[differs], signs[differs, k], clusters[differs], sampled=False)
             crowd_effect = Interval(2 * share.estimate - 1, 2 * share.low - 1, 2 * share.high - 1)
         low, high = release.factor_intervals[k].tolist()
@@ -311,6 +317,14 @@ def compare_factors(
             )
         )
     return tuple(found)
+
+
+def _model_effect(found: ClusteredMean) -> Interval:
+    """Return an effect with its interval: Wilson's if no two draws differ, which does not shrink to a point."""
+    if found.deviation > 0:
+        return found.interval.within(-1.0, 1.0)
+    share = wilson((1 + found.estimate) / 2, found.clusters)
+    return Interval(found.estimate, 2 * share.low - 1, 2 * share.high - 1)
 
 
 def crowd_mean(

@@ -33,6 +33,7 @@ from typing import IO, Any
 import numpy as np
 
 from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.evaluation.toolkit.sweep import heed_interrupts
 from crowdveil.files import check_writable
 from crowdveil.sources.model_answers import FORMAT, check_study
 from crowdveil.study.drawing import draw_session
@@ -131,6 +132,7 @@ def _ask_all(
     failure: BaseException | None = None
     put = 0
     stop = Event()
+    heed_interrupts()
     with ThreadPoolExecutor(at_once) as workers:
         try:
             while failure is None or running:

@@ -5,7 +5,7 @@ The picture shows factors between their two poles, the strongest at the top (Awa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -23,7 +23,7 @@ from crowdveil.study.features import Factor
 
 COLOURS = (MORE, LESS, "#009e73", "#cc79a7", "#56b4e9", "#8c6d1f")
 """Colours of groups, after Okabe and Ito; the seventh group reuses the first."""
-_WIDEST_POLE = 34
+_WIDEST_POLE = 30
 
 
 def draw_effects(effects: Effects, suffix: str) -> bytes:
@@ -78,7 +78,7 @@ def _figure(effects: Effects, say: _Labels) -> Plot:
     axes.grid(axis="x", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", length=0, labelsize=12, labelcolor=MUTED, pad=6)
-    axes.xaxis.set_major_formatter(lambda x, _: "0" if abs(x) < 1e-9 else f"{x:+.1f}")
+    axes.xaxis.set_major_formatter(lambda x, _: "0" if abs(x) < 1e-9 else f"{x:+.{_decimals(axes.get_xticks())}f}")
     for place, (factor, shown, turned) in enumerate(rows):
         for pole, at, align in ((factor.poles[turned], 0, "right"), (factor.poles[1 - turned], 1, "left")):
             offset = (-10, 0) if align == "right" else (10, 0)
@@ -123,6 +123,12 @@ def _figure(effects: Effects, say: _Labels) -> Plot:
                 color=COLOURS[place % len(COLOURS)],
             )
     return figure
+
+
+def _decimals(ticks: Iterable[float]) -> int:
+    """Return how many decimals the numbers at the ticks of an axis have, at least one."""
+    numbers = list(ticks)
+    return next((places for places in range(1, 9) if all(abs(round(x, places) - x) < 1e-9 for x in numbers)), 9)
 
 
 def _ordered(effects: Effects) -> list[tuple[Factor, list[Effect], bool]]:

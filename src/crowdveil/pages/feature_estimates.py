@@ -196,4 +196,5 @@ def finding_sentences(shown: Sequence[FeatureEstimate], places: int) -> list[str
 
 
 def _listed(shown: Sequence[FeatureEstimate], places: int) -> str:
-    return ", ".join(f"“{r.label}” ({signed(r.value, places)})" for r in shown)
+    # The mark keeps a number left to right beside a label that is written right to left.
+    return ", ".join(f"“{r.label}”\u200e ({signed(r.value, places)})" for r in shown)

@@ -88,7 +88,7 @@ class Uncertainty:
     doubt: FloatArray
     """Bound on the bias along each axis."""
     freedom: int | None = None
-    """Degrees of freedom of the sampling covariance, if it was estimated from reports (one less than their number)."""
+    """Degrees of freedom of the sampling covariance, if reports told it: their effective number, less one."""
     drawn_rest: float = 1.0
     """Scale of the crowd's own rest relative to the prior: the sampling of voters adds to it."""
     drawn_shift: float = 0.0

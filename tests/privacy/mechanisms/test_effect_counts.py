@@ -9,7 +9,16 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd, squared_share, squared_sum
+from crowdveil.privacy.mechanisms.effect_counts import (
+    STEPS,
+    WEIGHT_STEPS,
+    EffectCounts,
+    PublicCrowd,
+    _heard,
+    length_bins,
+    squared_share,
+    squared_sum,
+)
 from crowdveil.privacy.mechanisms.group_mechanism import Grouping
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.noise.experimental_noise import SilentNoise
@@ -119,6 +128,48 @@ def test_without_noise_the_effects_are_the_shares(unit):
             kept &= np.array(ballots.scenarios.to_list(), object) == factor.scenario
         assert found.ratios[k].pairs == pytest.approx(kept.sum())
         assert found.ratios[k].difference == pytest.approx(signs[kept, k].sum())
+
+
+@pytest.mark.parametrize("chance", [0.0, 1e-3, 0.2, 1.0])
+def test_voters_are_heard_by_their_own_numbers_of_records(chance):
+    """Of lengths 1 and 15 exactly; of long ones, which share bins, nearly. The mean length would overstate it."""
+    made = mechanism(Unit.RECORD)
+    codes, rng = np.zeros(100, np.int64), np.random.default_rng(2)
+    weights = rng.integers(0, WEIGHT_STEPS + 1, 100)
+    for lengths, near in ((np.array([1] * 80 + [15] * 20), 1e-12), (rng.integers(1, 3000, 100), 1e-3)):
+        (binned,) = made._binned(lengths, weights, codes)
+        heard = (weights / WEIGHT_STEPS * (1 - (1 - chance) ** lengths)).sum()
+        assert _heard(binned.reshape(2, -1), chance) == pytest.approx(heard, rel=near)
+
+
+def test_bins_of_lengths_are_in_order_and_narrow():
+    lengths = np.arange(1, 2**15)
+    bins = length_bins(lengths)
+    assert np.array_equal(bins[:31], lengths[:31])
+    assert set(np.diff(bins).tolist()) == {0, 1}
+    first = np.flatnonzero(np.diff(bins, prepend=0))
+    assert (np.diff(lengths[first])[31:] <= lengths[first][31:-1] / 16).all()
+    assert length_bins(np.array([2**40])) == length_bins(np.array([2**60])) == 255
+
+
+def test_where_few_have_many_records_how_alike_their_choices_are_is_measured():
+    """Four of five voters have one record, the others fifteen, a fifth of them pairs; choices correlate by 0.5."""
+    rng, made = np.random.default_rng(9), mechanism(Unit.RECORD)
+    voters = []
+    for i in range(1500):
+        records = 15 if i % 5 == 0 else 1
+        dilemmas = np.ones((records, STUDY.dimension), np.int8) * (rng.random((records, 1)) < 0.2)
+        choices = np.where(rng.random(records) < 0.5 + rng.choice([-1, 1]) * 0.5**1.5, 1, -1)
+        voters.append((dilemmas, choices, np.full(records, 6), 0))
+    ballots = crowd(*voters)
+    measured = made.measure(ballots, SETTINGS, EPSILON)
+    batches = [made.measure(part, SETTINGS, EPSILON) for part in (ballots[:150], ballots[150:])]
+    assert np.array_equal(made.public_part(measured), sum(made.public_part(one) for one in batches))
+    (found,) = made.ratios(made.release(measured, SETTINGS, EPSILON, SilentNoise()), measured, SETTINGS, EPSILON)
+    law = [factor.name for factor in STUDY.factors].index("law")
+    lengths = ballots.counts
+    size = 1 + 0.2 * ((lengths**2).sum() / lengths.sum() - 1)
+    assert found.ratios[law].clustering == pytest.approx(1 + 0.5 * (size - 1), rel=0.1)
 
 
 def test_where_voters_are_protected_each_counts_once_and_groups_are_counted():

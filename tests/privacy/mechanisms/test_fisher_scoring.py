@@ -232,6 +232,20 @@ def test_expected_noise_is_of_the_size_that_is_told_of_an_indifferent_crowd():
         assert ratio == pytest.approx(np.ones(KIDNEY.dimension), abs=0.35)
 
 
+@pytest.mark.parametrize(("mechanism", "voters"), [(PooledScore(), 500), (VoterScore(), 3000)])
+def test_a_factor_that_hardly_any_dilemma_is_about_is_not_known(mechanism, voters):
+    """Divided by the least mean square that is read, its preference would be shrunk toward zero, with a narrow bar."""
+    ballots = next(simulated_batches(KIDNEY, voters, np.random.default_rng(5)))
+    for asked, known in ((0.02, False), (1.0, True)):
+        rows = ballots.differences.copy()
+        rows[np.random.default_rng(6).random(len(rows)) > asked, 0] = 0
+        file = Ballots.from_differences(KIDNEY, ballots.offsets, rows)
+        estimate, _ = released(mechanism, file, Epsilon(3))
+        x = KIDNEY.factor_map[0]
+        low, high = estimate.unknown.interval(x, estimate.noise.half_width(x, 0.95), 0.95, left_out=False)
+        assert ((high - low) / 2 < estimate.unknown.whole_range(x)) == known
+
+
 def test_by_records_a_longer_ballot_weighs_more_and_by_voters_it_does_not():
     """Half of the voters answered once, half eight times, and they want opposite things."""
     one = next(simulated_batches(SYNTHETIC, 600, np.random.default_rng(4), spread=0.0))

@@ -99,7 +99,7 @@ def test_a_pure_release_in_a_zcdp_ledger_stays_pure(crowd, ledger, tmp_path):
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request(PARADIGMS["vldp"], ASKED), "does not serve vldp: choose another paradigm"),
+        (Request(PARADIGMS["vldp"], ASKED), "serves vlcp and rlcp only, and not vldp"),
         (
             Request(PARADIGMS["vlcp"], ASKED, mechanism="algorithm-1"),
             "algorithm-1 does not take a rho: with a rho choose gaussian-mean",

@@ -114,6 +114,24 @@ def test_one_unit_moves_a_sum_by_no_more_than_the_noise_covers():
     assert max(by_record) - min(by_record) <= STEPS
 
 
+@pytest.mark.parametrize(("by", "effective"), [("vlcp", 24), ("rlcp", 60**2 / 420)])
+def test_the_error_of_a_share_of_records_is_that_of_ballots_of_these_lengths(by, effective):
+    """4 ballots of 10 records and 20 of 1: a mean of voters' own shares varies by 1 / 24, that of records by more."""
+    counts = np.repeat([10, 1], [4, 20])
+    whole = Ballots(
+        STUDY, np.concatenate([[0], np.cumsum(counts)]), np.tile(SHOWN, (30, 1)), np.tile([0, 1], 30).astype(np.int8)
+    )
+    settings, epsilon = MechanismSettings(STUDY, 2.0), Epsilon(10)
+    name = mechanism_name(paradigm(by), None, STUDY, ONE)
+    mechanism = central(name, STUDY)
+    measurement = mechanism.measure(whole, settings, epsilon)
+    share = mechanism.release(measurement, settings, epsilon, RecordingNoise()).indifference
+    units = 24 if by == "vlcp" else 60
+    kept = (share.share * effective + 2) / (effective + 4)
+    expected = 2 / (units * epsilon.value / BUDGET_ONE_IN) ** 2 + kept * (1 - kept) / effective
+    assert share.share_deviation**2 == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("name", [name for name in THREE_ANSWERS if name in CENTRAL])
 def test_a_central_budget_is_split_and_never_exceeded(name):
     noise, crowd = RecordingNoise(), indifferent_crowd(60)

@@ -15,6 +15,7 @@ from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
 from crowdveil.privacy.mechanisms.randomised_response import (
     OneChoice,
     RandomisedResponse,
+    _share,
     choices_to_report,
     oriented,
 )
@@ -160,6 +161,31 @@ def test_reports_may_come_in_any_batches():
     parts = [RandomisedResponse().report(ballots[s], public, epsilons[s], noise) for s in (slice(0, 5), slice(5, 12))]
     together, apart = (RandomisedResponse().aggregate(batches, public) for batches in ([whole], parts))
     assert apart.parameter == pytest.approx(together.parameter, abs=1e-7)
+
+
+@pytest.mark.parametrize(("counts", "freedom"), [([4] * 30, 29), ([60] + [1] * 60, 2), ([1] * 40 + [20] * 8, 11)])
+def test_long_ballots_leave_few_degrees_of_freedom(counts, freedom):
+    """One less than (sum n)^2 / sum n^2: 120^2 / 3660 and 200^2 / 3240 for the unequal ones."""
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    rng = np.random.default_rng(4)
+    ballots = Ballots.from_differences(synthetic_study(3), offsets, rng.normal(0, 1, (offsets[-1], 3)))
+    settings, epsilons = MechanismSettings(ballots.study, 2.0), Epsilons.same(3, len(counts))
+    reports = RandomisedResponse().report(ballots, settings, epsilons, FloatNoiseForExperiments(1))
+    assert RandomisedResponse().aggregate([reports], settings).unknown.freedom == freedom
+
+
+def test_the_error_of_a_share_is_that_of_unequal_voters():
+    """Voters with 3, 1, 1 and 1 answers of weight 1, of whom the first said "neither": h is 1/2 and 1/6 thrice."""
+    share = _share(np.array([[3.0, 3.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
+    assert share.value == 0.5
+    assert share.deviation**2 == pytest.approx((2 * 2.25 + 3 * 1.2 * 0.25) / 36 + (12 / 36) ** 2 / 4)
+
+
+def test_the_error_of_a_share_of_equal_voters_is_that_of_a_mean():
+    said = np.array([0.0, 1.0, 0.0, 2.0, 4.0, 1.0])
+    share = _share(np.stack([said, np.full(6, 4.0)], axis=1))
+    assert share.value == pytest.approx(said.mean() / 4)
+    assert share.deviation**2 == pytest.approx(said.var(ddof=1) / 6 / 16 + 1 / (4 * 36))
 
 
 def test_weights_by_information_beat_equal_votes():

@@ -74,8 +74,10 @@ def test_a_rho_is_taken_by_the_gaussian_mean_alone():
         mechanism_name(PARADIGMS["vlcp"], "voter-score", *given, PrivacyMeasure.RHO)
     with pytest.raises(CrowdveilError, match=r"gaussian-mean does not take an epsilon: with an epsilon choose"):
         mechanism_name(PARADIGMS["vlcp"], "gaussian-mean", *given)
-    with pytest.raises(CrowdveilError, match=r"'gaussian-mean' does not serve vldp"):
+    with pytest.raises(CrowdveilError, match=r"^Gaussian noise \(--rho\) serves vlcp and rlcp only, and not vldp$"):
         mechanism_name(PARADIGMS["vldp"], None, *given, PrivacyMeasure.RHO)
+    with pytest.raises(CrowdveilError, match=r"'gauss' does not serve vlcp: choose gaussian-mean$"):
+        mechanism_name(PARADIGMS["vlcp"], "gauss", *given, PrivacyMeasure.RHO)
 
 
 CHANGED = {

@@ -108,6 +108,7 @@ def in_processes(
             min(workers, len(calls)), mp_context=get_context("spawn"), initializer=_live_and_die_with_parent
         ) as pool,
     ):
+        heed_interrupts()
         running = [pool.submit(function, *call) for call in calls]
         try:
             for finished in as_completed(running):
@@ -116,6 +117,12 @@ def in_processes(
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     return [finished.result() for finished in running]
+
+
+def heed_interrupts() -> None:
+    """Let Ctrl-C end a wait of the main thread: polars, once it is loaded, has waits go on after it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.siginterrupt(signal.SIGINT, True)
 
 
 def _live_and_die_with_parent() -> None:

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
@@ -57,11 +57,16 @@ from crowdveil.privacy.mechanisms.mechanism import (
 )
 from crowdveil.privacy.noise.distribution import CubeNoise, CubeSum
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.uncertainty import REACH
 
 _UNTOLD = 0.5
 """Mean of 1 / n if the lengths of ballots are not measured: between ballots of one record and of many."""
 _LEAST_SQUARE, _MOST_SQUARE = 0.1, 5.0
 """Bounds on the mean square of dilemmas in any direction, relative to the public design's."""
+_NEXT_TO_NONE = 0.03
+"""The same, of dilemmas that are hardly ever about an axis."""
+_UNLIKE, _TOLD = 2.0, 1.5
+"""Standard deviations beyond which a mean square is unlike those of most files, and is told from next to none."""
 _AS_PAIRS = 3
 """Weight of the expected deviation of products, as a number of pairs of axes."""
 _EXPECTED_ON = 10_000
@@ -106,10 +111,12 @@ class _FisherScoring:
         k = design.directions
         first = _noisy_mean(measurement.total[: k + plan.lengths], units, plan.first, noise)
         dilemmas = DilemmaMoments.of(k, known=self._knows(settings))
+        hardly = np.zeros(k, bool)
         if plan.squares is not None:
             told = _noisy_mean(measurement.total[k + plan.lengths :], units, plan.squares, noise)
             variance = cube_variance(_scale(units, plan.squares), 1.0, len(told)) / 4
             dilemmas = _moments(design.sample, (told + 1) / 2, variance, plan.products)
+            hardly = _hardly_asked(design.sample.along, (told[:k] + 1) / 2, variance)
         factors = design
         design = factors if plan.rest is None else factors.whole
 
@@ -145,7 +152,7 @@ class _FisherScoring:
             center=current.center,
             sampling=current.gain @ np.diag(current.sampling) @ current.gain.T,
             divided=current.gain @ np.diag(current.divided) @ current.gain.T,
-            doubt=current.doubt,
+            doubt=current.doubt + 2 * REACH * np.pad(hardly, (0, design.directions - k)),
             turn=current.turn,
             size=current.size,
             freedom=max(units.voters - 1, 1) if plan.spread else None,
@@ -361,6 +368,17 @@ def _ratios(along: FloatArray, told: FloatArray, variance: float) -> tuple[Float
     weights = DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + errors)
     ratios = np.clip(1 + weights * (found - 1), _LEAST_SQUARE, _MOST_SQUARE)
     return np.asarray(ratios, np.float64), np.asarray(DESIGN_DEVIATION * np.sqrt(1 - weights) / ratios, np.float64)
+
+
+def _hardly_asked(along: FloatArray, told: FloatArray, variance: float) -> BoolArray:
+    """Whether hardly any dilemma turns out to be about each of some axes, so that nothing is known of it.
+
+    So it is if the mean square is further below the public one than files and noise explain, and below the least that
+    a preference is read from, or cannot be told from next to none.
+    """
+    found, errors = _found(along, told, variance)
+    unlike = 1 - found > _UNLIKE * np.sqrt(DESIGN_DEVIATION**2 + errors)
+    return np.asarray(unlike & (found < np.maximum(_LEAST_SQUARE, _NEXT_TO_NONE + _TOLD * np.sqrt(errors))))
 
 
 def _found(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:

@@ -20,7 +20,14 @@ from crowdveil.errors import Reason, Refusal, is_number
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.dilemmas import oriented
 from crowdveil.estimation.disagreement import DISAGREEMENT
-from crowdveil.estimation.flipped_choices import TELLING, ChoiceFit, FlippedChoices, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import (
+    TELLING,
+    ChoiceFit,
+    FlippedChoices,
+    effective_number,
+    fit_flipped_choices,
+    not_drawn,
+)
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, among_all
@@ -331,7 +338,7 @@ def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], fact
             center=fit.center,
             sampling=fit.sampling,
             doubt=fit.doubt,
-            freedom=max(sum(len(batch.epsilons) for batch in batches) - 1, 1),
+            freedom=fit.freedom,
             records=sum(len(batch.choices) for batch in batches),
             unasked=unasked,
         ),
@@ -428,11 +435,14 @@ def _neither(batch: ChoiceReports, epsilons: FloatArray, weights: FloatArray) ->
 
 
 def _share(voters: FloatArray) -> NoisyShare:
-    """Return the ratio of the sums, with its error estimated from the voters' residuals."""
+    """Return the ratio of the sums, with its error estimated from the voters' residuals.
+
+    A voter who holds a part h of the weight draws the ratio to herself: her squared residual is too small by 1 - h.
+    """
     told, counted = voters.sum(axis=0)
     value = float(told / counted)
     residuals = voters[:, 0] - value * voters[:, 1]
-    count = len(voters)
-    spread = float(residuals @ residuals) * count / max(count - 1, 1) / counted**2
+    parts = voters[:, 1] / counted
+    spread = float(residuals**2 @ (1 / not_drawn(parts))) / counted**2
     # The residuals of a handful of voters underestimate how they differ.
-    return NoisyShare(value, float(np.sqrt(spread + 1 / (4 * count**2))))
+    return NoisyShare(value, float(np.sqrt(spread + 1 / (4 * effective_number(parts) ** 2))))

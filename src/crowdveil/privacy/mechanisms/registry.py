@@ -10,7 +10,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import leaves_out, public_design
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
-from crowdveil.privacy.guarantee import Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import PARADIGMS, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1, GaussianMean
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -179,6 +179,9 @@ def mechanism_name(
         )
     taking = [name for name in MECHANISMS if (name in PURE) is (measure is PrivacyMeasure.EPSILON)]
     name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted or taking[0]
+    if not _serving(paradigm, taking):
+        served = [known for known in PARADIGMS if any(known in MECHANISMS[one].paradigms for one in taking)]
+        raise CrowdveilError(f"Gaussian noise (--rho) serves {' and '.join(served)} only, and not {paradigm.name}")
     if name in MECHANISMS and name not in taking:
         raise CrowdveilError(
             f"{name} does not take {_an(measure)}: with {_an(measure)} choose {_or(_serving(paradigm, taking))}"
@@ -262,4 +265,4 @@ def _an(measure: PrivacyMeasure) -> str:
 
 
 def _or(names: list[str]) -> str:
-    return " or ".join(names) or "another paradigm: none serves this one"
+    return " or ".join(names)

@@ -21,12 +21,14 @@ two ballots differ by a factor of at most e^epsilon.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
+from crowdveil.engines.batches import Tally
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
@@ -96,6 +98,8 @@ class _ShareMeasurement(Measurement):
     """The mechanism's measurement, and the sum over units."""
 
     units_total: int = 0
+    effective_voters: float = 0.0
+    """The number of voters, or for records, that of ballots of equal lengths with the same sampling variance."""
     inner: Measurement | None = None
 
 
@@ -119,9 +123,17 @@ class ShareComposition(MechanismDescription):
     def measure(self, source: BallotSource, settings: MechanismSettings, loss: Epsilon) -> Measurement:
         """Measure for the mechanism, and sum the units' numbers."""
         inner = self._inner.measure(self._question.rest(source), settings, self._question.split(loss)[0])
-        counted = measured(source, self._question.tally)
+        counted = measured(source, partial(_with_squared_lengths, self._question.tally))
+        units_total, squared_lengths = counted.total.tolist()
+        by_voter = self._question.by_voter
+        effective = counted.voters if by_voter else counted.records**2 / squared_lengths
         return _ShareMeasurement(
-            inner.total, counted.voters, counted.records, units_total=int(counted.total[0]), inner=inner
+            inner.total,
+            counted.voters,
+            counted.records,
+            units_total=units_total,
+            effective_voters=effective,
+            inner=inner,
         )
 
     def release(self, measurement: Measurement, settings: MechanismSettings, loss: Epsilon, noise: Noise) -> Estimate:
@@ -130,7 +142,7 @@ class ShareComposition(MechanismDescription):
         left, spent = self._question.split(loss)
         estimate = self._inner.release(cast(Measurement, measurement.inner), settings, left, noise)
         units = measurement.voters if self._question.by_voter else measurement.records
-        share = noisy_share(measurement.units_total, units, measurement.voters, spent, noise)
+        share = noisy_share(measurement.units_total, units, measurement.effective_voters, spent, noise)
         return self._question.told(estimate, settings, share, measurement.voters, spent)
 
     def expected_noise(self, settings: MechanismSettings, voters: int, loss: Epsilon) -> NoiseDistribution:
@@ -142,6 +154,10 @@ class ShareComposition(MechanismDescription):
     ) -> ExpectedErrors | None:
         """Return the errors of the mechanism with its part of the budget."""
         return self._inner.expected_errors(settings, voters, records, self._question.split(epsilon)[0])
+
+
+def _with_squared_lengths(tally: Tally, ballots: Ballots) -> IntArray:
+    return np.append(tally(ballots), ballots.counts.astype(np.int64) @ ballots.counts)
 
 
 def indifferent_by_voter(ballots: Ballots) -> IntArray:
@@ -160,13 +176,18 @@ def noisy_totals(total: int, epsilon: Epsilon, noise: Noise, times: int = 1) -> 
     return total + noise.cube(STEPS, Epsilons.same(epsilon, times), 1)[:, 0]
 
 
-def noisy_share(total: int, units: int, voters: int, epsilon: Epsilon, noise: Noise) -> NoisyShare:
-    """Add noise and divide. The sampling variance of a mean of voters' shares is at most s (1 - s) / N."""
+def noisy_share(total: int, units: int, voters: float, epsilon: Epsilon, noise: Noise) -> NoisyShare:
+    """Add noise and divide. The sampling variance of a mean of voters' shares is at most s (1 - s) / N.
+
+    That of the share of all records, with n records of a voter, is at most s (1 - s) times sum n^2 / (sum n)^2, if
+    voters' shares do not depend on n. So ``voters`` is then (sum n)^2 / sum n^2, which is N for ballots of equal
+    lengths.
+    """
     share = int(noisy_totals(total, epsilon, noise)[0]) / (STEPS * units)
     return NoisyShare(share, float(np.sqrt(2 / (units * epsilon.value) ** 2 + _sampling(share, voters))))
 
 
-def _sampling(share: float, voters: int) -> float:
+def _sampling(share: float, voters: float) -> float:
     """Return a bound on the sampling variance, with the share kept away from 0 and 1."""
     kept = (min(max(share, 0.0), 1.0) * voters + 2) / (voters + 4)
     return kept * (1 - kept) / voters
