@@ -74,6 +74,16 @@ def test_a_crowd_that_was_asked_about_equal_alternatives_only_is_released_as_one
     assert cv.read_release(tmp_path / "r.json") == made
 
 
+def test_a_crowd_of_any_size_is_released_where_all_dilemmas_are_alike():
+    """One fact with two values: the crowd's own probit is exactly what its scores tell, up to rounding."""
+    fact = {"name": "hurt", "low": 0, "high": 1, "levels": [0, 1]}
+    for voters, epsilon in ((2, 0.01), (3000, 1)):
+        asked = cv.simulate_crowd(study(features=[fact]), voters, seed=3)
+        for seed in range(5):
+            made = cv.release_for_experiments(asked, "rldp", epsilon=epsilon, seed=seed)
+            json.dumps(made.as_dict(), allow_nan=False)
+
+
 def test_nobody_can_be_released(ledger):
     crowd = cv.simulate_crowd(TWO, 20, seed=1)
     nobody = crowd[:0]

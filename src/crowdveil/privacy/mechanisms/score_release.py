@@ -317,8 +317,9 @@ def _shift(fit: UnshrunkFit, records: int) -> float:
     """Bound how far a crowd of so many records has a preference from what its noiseless scores tell, in any direction.
 
     The distance is about normal over crowds, so all but 1 - _CROWDS of them lie in an ellipsoid, whatever the dilemma.
+    Where all dilemmas are alike there is none, and rounding may leave its variance below zero.
     """
-    widest = math.sqrt(float(np.linalg.eigvalsh(fit.apart)[-1]) / records)
+    widest = math.sqrt(max(float(np.linalg.eigvalsh(fit.apart)[-1]), 0.0) / records)
     return ellipsoid_radius(len(fit.center), _CROWDS) * widest
 
 
