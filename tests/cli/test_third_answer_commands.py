@@ -103,3 +103,15 @@ def test_ballots_of_other_studies_may_not_hold_neither(folder):
     forced = Ballots(replace(batch.study, indifference=None), batch.offsets, batch.dilemmas, batch.choices)
     with pytest.raises(CrowdveilError, match="by words for indifference"):
         forced.differences.sum()
+
+
+def test_a_study_of_ones_own_may_draw_normal_values_as_the_papers_does(tmp_path):
+    head = 'name = "own"\ntitle = "T"\nquestion = "Q?"\nindifference = "A coin"\nrepeat = true\n'
+    drawing = '[drawing]\nmethod = "gaussian"\ndilemmas = 5\n'
+    feature = '[[features]]\nname = "x1"\nlow = -8\nhigh = 8\nlean = 5\n'
+    (tmp_path / "own.toml").write_text(head + drawing + feature, encoding="utf-8")
+    answer("simulate", tmp_path / "own.toml", "--voters", 300, "--out", tmp_path / "b.parquet")
+    ballots = read_ballots(tmp_path / "b.parquet")
+    assert ballots.study.name == "own"
+    assert np.count_nonzero(ballots.choices == 0) > 0
+    assert np.mean(ballots.choices == np.sign(ballots.dilemmas[:, 0])) > 0.8  # they lean as the study says

@@ -50,14 +50,23 @@ def test_gaussian_features_are_standard_normal() -> None:
     assert np.abs(together - np.eye(6)).max() < 5.5 / np.sqrt(20_000)
 
 
-def test_gaussian_features_keep_to_the_public_bounds() -> None:
+def test_gaussian_features_keep_to_the_public_bounds_and_their_alternatives_differ() -> None:
     study = replace(synthetic_study(1, 10), features=(Feature("x", "x", -0.5, 1.0),))
-    left, _ = draw_dilemmas(study, 1_000, np.random.default_rng(3))
+    left, right = draw_dilemmas(study, 1_000, np.random.default_rng(3))
     assert left.min() == -0.5
     assert left.max() == 1.0
-    at_low, at_high = np.sum(left == -0.5), np.sum(left == 1.0)
-    assert stats.binomtest(at_low, 10_000, stats.norm.cdf(-0.5)).pvalue > UNLIKELY
-    assert stats.binomtest(at_high, 10_000, stats.norm.sf(1.0)).pvalue > UNLIKELY
+    assert (left != right).all()
+    low, high = stats.norm.cdf(-0.5), stats.norm.sf(1.0)
+    differ = 1 - low**2 - high**2
+    assert stats.binomtest(np.sum(left == -0.5), 10_000, low * (1 - low) / differ).pvalue > UNLIKELY
+    assert stats.binomtest(np.sum(left == 1.0), 10_000, high * (1 - high) / differ).pvalue > UNLIKELY
+
+
+@pytest.mark.parametrize(("low", "high"), [(5, 10), (-9, -3)])
+def test_a_range_that_normal_values_do_not_reach_makes_no_dilemma(low: float, high: float) -> None:
+    study = replace(synthetic_study(1, 10), features=(Feature("x", "x", low, high),))
+    with pytest.raises(CrowdveilError, match="draws values around 0"):
+        draw_session(study, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("name", ["moral-machine", "kidney", "synthetic-4"])

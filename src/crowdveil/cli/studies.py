@@ -81,21 +81,22 @@ def simulate(
 
     from crowdveil.ballots.ballot_file import write_ballots
     from crowdveil.sources.simulated import TAU, simulated_batches, synthetic_crowd
-    from crowdveil.study.bundled import load_study
+    from crowdveil.study.bundled import is_synthetic, load_study
 
     found = load_study(study)
+    synthetic = is_synthetic(found)
     check_whole(seed, "the seed", 0)
     rng = np.random.default_rng(seed)
     if tau is not None and found.indifference is None:
         raise CrowdveilError(f"study {found.name} allows no third answer: leave out --tau, or give it indifference")
     if alike is not None:
         found = replace(found, repeat=True)
-    if found.repeat and (as_csv is not None or found.drawing.method == "gaussian"):
+    if found.repeat and (as_csv is not None or synthetic):
         raise CrowdveilError(
             f"study {found.name} asks one dilemma twice, which neither the Moral Machine's layout nor the paper's "
             "generator knows: simulate ballots (--out) of a study with levels"
         )
-    if found.indifference is not None and (as_csv is not None or found.drawing.method == "gaussian"):
+    if found.indifference is not None and (as_csv is not None or synthetic):
         raise CrowdveilError(
             f"study {found.name} allows a third answer, which neither the Moral Machine's layout nor the paper's "
             "generator knows: simulate ballots (--out) of a study with levels"
@@ -110,7 +111,7 @@ def simulate(
     if dirty:
         raise CrowdveilError("ballots cannot be dirty: --dirty is for a file to import, with --as-csv crowd.csv")
     dilemmas = found.drawing.dilemmas
-    if found.drawing.method == "gaussian":
+    if synthetic:
         crowd = synthetic_crowd(voters, dilemmas, found.dimension, rng).ballots.batches()
     else:
         crowd = simulated_batches(found, voters, rng, tau=TAU if tau is None else tau, alike=alike)

@@ -44,6 +44,8 @@ CHARACTERS = (
 )
 NOBODY = len(CHARACTERS)
 LARGEST_GROUP = 5
+_NORMAL_REACH = 3.0
+"""Values that normal ones hardly ever exceed."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -269,11 +271,19 @@ def _draw_one(study: Study, rng: np.random.Generator) -> list[Dilemma]:
 
 
 def _draw_gaussian(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw every feature from N(0, 1), clipped to its public bounds (the paper's Section 5.1)."""
-    dilemmas = voters * study.drawing.dilemmas
+    """Draw every feature from N(0, 1), clipped to its public bounds (the paper's Section 5.1); alternatives differ."""
+    if all(f.low >= _NORMAL_REACH or f.high <= -_NORMAL_REACH for f in study.features):
+        raise CrowdveilError(
+            f"study {study.name!r} has no dilemma to draw: the method 'gaussian' draws values around 0, which "
+            "hardly ever lie within a feature's range; give levels, and the method 'independent'"
+        )
     low, high = (np.array([getattr(f, end) for f in study.features]) for end in ("low", "high"))
-    left, right = np.clip(rng.standard_normal((2, dilemmas, study.dimension)), low, high)
-    return left, right
+    sides = np.empty((2, voters * study.drawing.dilemmas, study.dimension))
+    same = np.arange(sides.shape[1])
+    while len(same):
+        sides[:, same] = np.clip(rng.standard_normal((2, len(same), study.dimension)), low, high)
+        same = same[(sides[0, same] == sides[1, same]).all(axis=1)]
+    return sides[0], sides[1]
 
 
 def _draw_independent(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,9 @@ from crowdveil.study.study import Drawing, Study
 
 BUNDLED = ("moral-machine", "kidney", "fairness", "synthetic-10")
 
+MOST_FEATURES = 1000
+"""Most features of the paper's synthetic study."""
+
 _SYNTHETIC = re.compile(r"synthetic(?:-(\d{1,4}))?")
 
 
@@ -55,8 +58,8 @@ def synthetic_study(features: int, dilemmas: int = 50) -> Study:
     A normal variable has no bound, but a study needs one: |x| <= 8 cuts off less than 1.3e-15. Records are kept up to
     an l2 norm of sqrt(2)(sqrt(d) + 2.5), which fewer than one in a thousand exceeds.
     """
-    if not 1 <= features <= 1000:
-        raise CrowdveilError(f"a synthetic study has 1 to 1000 features, got {features}")
+    if not 1 <= features <= MOST_FEATURES:
+        raise CrowdveilError(f"a synthetic study has 1 to {MOST_FEATURES} features, got {features}")
     return Study(
         name=f"synthetic-{features}",
         title=f"Synthetic study with {features} features",
@@ -66,3 +69,8 @@ def synthetic_study(features: int, dilemmas: int = 50) -> Study:
         norm_bound=2.0,
         record_norm=round(math.sqrt(2) * (math.sqrt(features) + 2.5), 3),
     )
+
+
+def is_synthetic(study: Study) -> bool:
+    """Whether this is the paper's synthetic study; others may draw normal values, too."""
+    return study.dimension <= MOST_FEATURES and study == synthetic_study(study.dimension, study.drawing.dilemmas)
