@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +156,28 @@ def test_a_block_may_end_inside_a_quoted_cell(tmp_path: Path, monkeypatch: pytes
     found, table = read(written(tmp_path, b"voter,chosen,extra\n" + rows.encode()))
     assert found == [(f"v{k}\nof two", "left") for k in range(40)]
     assert table.rows == 40
+
+
+def test_a_program_that_meets_an_unreadable_file_ends_in_order(tmp_path: Path) -> None:
+    """Three times: the reader's thread, which it may outrun, is slow."""
+    path = written(tmp_path, GOOD + b'"cy,left,1\n' + GOOD)
+    program = f"""
+import time
+import pyarrow as pa
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources import table_file
+
+lend = pa.TransformInputStream
+pa.TransformInputStream = lambda stream, read: lend(stream, lambda block: (time.sleep(0.05), read(block))[1])
+try:
+    list(table_file.TableFile({str(path)!r}, ["voter", "chosen"]).batches())
+except CrowdveilError as error:
+    raise SystemExit(str(error))
+"""
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 1
+        assert ended.stderr.endswith("row 3 opens a quote and does not close it; repair or delete that row\n")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

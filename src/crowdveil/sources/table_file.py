@@ -9,8 +9,12 @@ import codecs
 import csv
 import io
 import re
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +31,8 @@ _MOST_NAMED = 6
 _BLOCK_BYTES = 1 << 24
 _ROWS_PER_BATCH = 1 << 18
 _LONGEST_HEADER = 1 << 20
+_LONGEST_RETURN = 0.5
+"""Seconds to wait for the reader's thread; an error of our own keeps what was lent, and then there is no need."""
 
 
 class TableFile:
@@ -169,18 +175,28 @@ class TableFile:
             quotes.check(text)
             return text.encode()
 
-        with self._stream() as stream:
-            yield from arrow_csv.open_csv(
-                pa.TransformInputStream(stream, read),
-                # Without threads the reader knows the number of a ragged row. Conversion is no faster with them.
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._set_aside),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=self.wanted,
-                    column_types={column: pa.string() for column in self.wanted},
-                    strings_can_be_null=False,
-                ),
-            )
+        set_aside = partial(self._set_aside)
+        lent: tuple[weakref.ref[Any], ...] = (weakref.ref(read), weakref.ref(set_aside))
+        try:
+            with self._stream() as stream:
+                yield from arrow_csv.open_csv(
+                    pa.TransformInputStream(stream, read),
+                    # Without threads the reader knows the number of a ragged row. Conversion is no faster with them.
+                    read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+                    parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=set_aside),
+                    convert_options=arrow_csv.ConvertOptions(
+                        include_columns=self.wanted,
+                        column_types={column: pa.string() for column in self.wanted},
+                        strings_can_be_null=False,
+                    ),
+                )
+        finally:
+            # After an error, the reader's own thread returns what it was lent a little later, and a program that ends
+            # before that is aborted.
+            del read, set_aside
+            end = time.monotonic() + _LONGEST_RETURN
+            while any(one() is not None for one in lent) and time.monotonic() < end:
+                time.sleep(0.001)
 
     def _set_aside(self, row: arrow_csv.InvalidRow) -> str:
         # An unclosed quote swallows the rows after it, which must not be lost as if they were one row.
