@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.errors import CrowdveilError, as_pandas, check_text, path_of
+from crowdveil.errors import CrowdveilError, as_pandas, check_text, path_of, plural
 from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.releases import (
@@ -66,6 +66,14 @@ class GroupEffects:
     voters: float | None
     """Number of voters: a noisy count if it is protected, None if it is not known."""
     effects: tuple[Effect, ...]
+
+    @property
+    def size(self) -> str:
+        """The number of voters in words; a noisy count, or a sum of weights, is about so many."""
+        if self.voters is None:
+            return "not known"
+        counted = round(self.voters)
+        return f"{'' if counted == self.voters else 'about '}{counted:,} {plural(counted, 'voter')}"
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,16 @@ def test_people_read_tables_and_a_verdict_for_each_factor(folder):
     assert "not for publishing" in result.stderr
 
 
+def test_a_noisy_number_of_voters_is_about_so_many_and_an_exact_one_is_not(folder, made):
+    """Half of the 400 are reds; rlcp counts them exactly."""
+    answer("page", folder / "e.json")
+    assert "reds: 200 voters;" in (folder / "e.html").read_text()
+    order = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "ledger", "--by", "team")
+    told = crowdveil("effects", folder / "crowd.parquet", *order, "--out", folder / "noisy.json").stdout
+    counted = json.loads((folder / "noisy.json").read_text())["groups"][0]["voters"]
+    assert f"team: reds, about {counted:.0f} voter" in told
+
+
 def test_nothing_is_compared_with_a_group_of_nobody(folder, tmp_path):
     ballots = read_ballots(folder / "crowd.parquet")
     team = Categories(("reds", "blues", "greens"), ballots.about["team"].codes)

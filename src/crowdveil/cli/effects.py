@@ -24,7 +24,7 @@ from crowdveil.cli.inputs import (
 )
 from crowdveil.cli.release_parts import as_argument
 from crowdveil.cli.terminal import AsJson, Table, say, say_wrapped, show, tell
-from crowdveil.errors import CrowdveilError, plural
+from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.effect_release import Effects, EffectsRelease
@@ -224,8 +224,7 @@ def _print_effects(found: Effects) -> None:
     from crowdveil.estimation.effects import DRAWN, OF_SCENARIO
 
     for group in found.groups:
-        counted = None if group.voters is None else round(group.voters)
-        size = "" if counted is None else f", {counted:,} {plural(counted, 'voter')}"
+        size = "" if group.voters is None else f", {group.size}"
         title = f"{found.study.title}{size}" if found.question is None else f"{found.question}: {group.label}{size}"
         rows = Table(title, "factor", "from -", "to +", "scenario", "effect", "95 % interval", numbers=2)
         for effect in sorted(group.effects, key=lambda one: -abs(one.estimate)):

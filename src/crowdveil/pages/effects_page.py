@@ -12,7 +12,6 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference
-from crowdveil.errors import plural
 from crowdveil.figure import Plot
 from crowdveil.pages import plain_words
 from crowdveil.pages.figures import FIGURE_SETTINGS, cut, inline_svg
@@ -226,19 +225,12 @@ of voters. A cross: not known.</figcaption>
 </section>"""
 
 
-def _about(voters: int) -> str:
-    return f"about {voters:,} {plural(voters, 'voter')}"
-
-
 def groups_section(effects: Effects) -> str:
     """Show where groups differ and where they agree; empty if there are no groups."""
     if effects.question is None or len(effects.groups) < 2:
         return ""
     verdicts = [f"{factor.title}: {said}." for factor, said in effects.verdicts()]
-    sizes = [
-        f"{group.label}: {'not known' if group.voters is None else _about(round(group.voters))}"
-        for group in effects.groups
-    ]
+    sizes = [f"{group.label}: {group.size}" for group in effects.groups]
     rows = [_difference_row(effects, one) for one in effects.differences]
     heads = ["Factor", "Groups", "Difference", "95 % interval", "Told from noise and chance"]
     return f"""<section class="part">
