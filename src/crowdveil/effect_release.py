@@ -222,7 +222,8 @@ class Effects:
 
     def __repr__(self) -> str:
         by = "" if self.question is None else f" in {len(self.groups)} groups by {self.question}"
-        return f"<effects of {len(self.study.factors)} factors, {self.study.name}{by}>"
+        factors = len(self.study.factors)
+        return f"<effects of {factors} {plural(factors, 'factor')}, {self.study.name}{by}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -9,14 +9,21 @@ from tests.program import answer, crowdveil
 
 from crowdveil import simulated_voters
 from crowdveil.ballots.ballot_file import open_ballots, write_ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.society import society
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish.effects import exact_effects
 from crowdveil.simulated_voters import Turnout
 from crowdveil.sources.simulated import simulated_batches
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import load_study, synthetic_study
 
-SEVERAL = re.compile(r"\b1 (simulated )?(voters|votes|records|rows|releases|choices|features|dilemmas|people|exceed)\b")
+SEVERAL = re.compile(
+    r"\b1 (simulated )?(voters|votes|records|rows|releases|choices|features|factors|weights|values|dilemmas|people"
+    r"|exceed)\b"
+)
 
 
 def said(*words):
@@ -101,3 +108,13 @@ def test_a_study_of_one_feature_and_one_dilemma(tmp_path):
     assert not SEVERAL.search(page)
     assert "What the crowd prefers: 1 feature with" in page
     assert "<dt>feature</dt>" in page
+
+
+def test_python_says_one_too():
+    study = synthetic_study(1, 1)
+    ballots = Ballots(study, np.array([0, 1, 2]), np.ones((2, 1)), np.array([1, -1], np.int8))
+    alternative = study.alternative({"x1": 1}, "A")
+    shown = [study, alternative, exact_effects(ballots), society(ballots, 2.0), crowd_preference(ballots)]
+    for one in map(repr, shown):
+        assert "1 " in one or "2 voters" in one
+        assert not SEVERAL.search(one)

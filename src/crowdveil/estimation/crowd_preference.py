@@ -34,7 +34,7 @@ from scipy.optimize import brentq
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import map_batches
-from crowdveil.errors import CrowdveilError, ImpossibleEstimate, shown
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate, plural, shown
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.study.study import Study
 
@@ -86,7 +86,8 @@ class CrowdPreference:
         return np.where(self.known & (self.voters > 1), np.sqrt(np.diag(self.covariance)), np.inf)
 
     def __repr__(self) -> str:
-        return f"<crowd preference: {self.voters:,} voters, {self.choices:,} choices, weighted by {self.weighting}>"
+        of_whom = f"{self.voters:,} {plural(self.voters, 'voter')}, {self.choices:,} {plural(self.choices, 'choice')}"
+        return f"<crowd preference: {of_whom}, weighted by {self.weighting}>"
 
 
 def crowd_preference(

@@ -27,7 +27,7 @@ from scipy.optimize import linprog
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import add_up
-from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_whole, is_number, shown
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_whole, is_number, plural, shown
 from crowdveil.estimation.l1_ball import fit_in_ball, largest_difference
 from crowdveil.estimation.probit import slopes_and_weights
 
@@ -165,7 +165,7 @@ class Preferences:
 
     def __repr__(self) -> str:
         voters, features = self.values.shape
-        return f"<preferences of {voters:,} voters in {features} features>"
+        return f"<preferences of {voters:,} {plural(voters, 'voter')} in {features} {plural(features, 'feature')}>"
 
 
 def fit_voters(ballots: Ballots, norm_bound: float, threads: int | None = None) -> Preferences:
@@ -214,7 +214,8 @@ class Society:
     """The worst certificate of all voters, rounded up to a power of two; None for the unconstrained estimate."""
 
     def __repr__(self) -> str:
-        return f"<society of {self.voters:,} voters: {len(self.parameter)} weights>"
+        weights = len(self.parameter)
+        return f"<society of {self.voters:,} {plural(self.voters, 'voter')}: {weights} {plural(weights, 'weight')}>"
 
 
 def society(source: BallotSource, norm_bound: float | None) -> Society:

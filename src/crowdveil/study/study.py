@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.errors import CrowdveilError, check_fields, check_type, is_number, shown
+from crowdveil.errors import CrowdveilError, check_fields, check_type, is_number, plural, shown
 from crowdveil.study.features import (
     Category,
     Factor,
@@ -87,7 +87,8 @@ class Alternative:
 
     def __repr__(self) -> str:
         telling = sum(value != 0 for value in self.values)
-        return f"<alternative {self.name!r}: {len(self.values)} values, {telling} of them not 0>"
+        values = len(self.values)
+        return f"<alternative {self.name!r}: {values} {plural(values, 'value')}, {telling} of them not 0>"
 
 
 @dataclass(frozen=True)
@@ -422,7 +423,9 @@ class Study:
         return ", ".join(groups)
 
     def __repr__(self) -> str:
-        return f"<study {self.name}: {self.dimension} features, {self.drawing.dilemmas} dilemmas a voter>"
+        features, dilemmas = self.dimension, self.drawing.dilemmas
+        counted = f"{features} {plural(features, 'feature')}, {dilemmas} {plural(dilemmas, 'dilemma')} a voter"
+        return f"<study {self.name}: {counted}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the study as plain data, in the same shape as its TOML file."""
