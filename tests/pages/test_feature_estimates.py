@@ -50,6 +50,26 @@ def test_a_bar_that_reaches_zero_is_unclear(value: float, error_bar: float, sign
     assert FeatureEstimate("x", value, error_bar).sign is sign
 
 
+def test_a_value_that_was_drawn_toward_zero_is_told_from_it_by_what_was_measured(
+    make_release: Callable[..., Release],
+) -> None:
+    """0.4 was measured with a bar of 0.06, and shrunk to 0.1: the largest error is 0.36, but zero is far away."""
+    study = load_study("kidney")
+    values, measured, none = np.full(5, 0.1), np.array([0.4, 0.4, -0.4, 0.03, 0.4]), np.zeros((5, 5))
+    unknown = Uncertainty(np.eye(5), np.zeros((5, 0)), values, none, measured, none, np.zeros(5))
+    release = make_release(study=study, parameter=values, unknown=unknown)
+    shown = {estimate.label: estimate for estimate in feature_estimates(release)}
+    signs = [shown[feature.label].sign for feature in study.features]
+    more, unclear = PreferenceSign.MORE, PreferenceSign.UNCLEAR
+    assert signs == [more, more, unclear, unclear, more]
+    first = shown[study.features[0].label]
+    assert first.ends == pytest.approx((0.34, 0.46), abs=1e-3)
+    assert first.error_bar == pytest.approx(0.36, abs=1e-3)
+    page = release_page([release])
+    assert "3 of 5 features can be told from zero." in page
+    assert "+0.34 to +0.46" in page
+
+
 def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Callable[..., Release]) -> None:
     """With gamma normal, the mean of Phi(gamma) is Phi(mean / sqrt(1 + variance))."""
     study = load_study("kidney")
@@ -73,7 +93,10 @@ def test_a_feature_that_the_study_never_varies_is_told_as_not_known(make_release
     shown = feature_estimates(make_release(study=study, parameter=values, unknown=unknown))
     assert [r.label for r in shown if not r.known] == [label]
     assert {r.label: r.bar_text(2) for r in shown if not r.known} == {label: "not known"}
-    assert all(r.bar_text(2) == "± 0.06" for r in shown if r.known)
+    # Laplace noise of the fixture's size is within 0.06, around what was measured.
+    measured = {study.features[k].label: (value - 0.06, value + 0.06) for k, value in enumerate(values)}
+    assert all(r.ends == pytest.approx(measured[r.label], abs=1e-3) for r in shown if r.known)
+    assert shown[0].bar_text(2) == "+0.44 to +0.56"
     assert finding_sentences(shown, 2)[-1].startswith(f"Nothing is known about “{label}”")
     page = release_page([make_release(study=study, parameter=values, unknown=unknown)])
     assert '<td role="cell" class="number"></td><td role="cell" class="number">not known</td>' in page

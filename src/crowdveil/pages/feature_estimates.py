@@ -31,11 +31,11 @@ class PreferenceSign(StrEnum):
     UNCLEAR = "unclear"
 
     @classmethod
-    def of(cls, value: float, error_bar: float) -> PreferenceSign:
-        """Return the sign of a value, unless its error bar reaches zero."""
-        if not abs(value) > error_bar:
-            return cls.UNCLEAR
-        return cls.MORE if value > 0 else cls.LESS
+    def of(cls, value: float, low: float, high: float) -> PreferenceSign:
+        """Return the sign of a value, unless its error bar, from ``low`` to ``high``, reaches zero."""
+        if value > 0 and low > 0:
+            return cls.MORE
+        return cls.LESS if value < 0 and high < 0 else cls.UNCLEAR
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class FeatureEstimate:
     label: str
     value: float
     error_bar: float
+    """The largest error of the value."""
+    interval: tuple[float, float] | None = None
+    """The ends of the error bar, which lies around the unshrunk estimate; None for a society, where it lies around the
+    value."""
     share: float | None = None
     """Share of voters who pick the alternative with one unit more, all else equal, as decisions state it; None for a
     society."""
@@ -54,28 +58,40 @@ class FeatureEstimate:
     @property
     def sign(self) -> PreferenceSign:
         """The sign of the value, unless its error bar reaches zero."""
-        return PreferenceSign.of(self.value, self.error_bar)
+        return PreferenceSign.of(self.value, *self.ends)
 
-    def bar_text(self, places: int) -> str:
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the error bar."""
+        return self.interval or (self.value - self.error_bar, self.value + self.error_bar)
+
+    def bar_text(self, places: int, to: str = " to ") -> str:
         """Format the error bar, if anything is known."""
-        return f"± {self.error_bar:.{places}f}" if self.known else "not known"
+        if not self.known:
+            return "not known"
+        if self.interval is None:
+            return f"± {self.error_bar:.{places}f}"
+        return to.join(signed(end, places) for end in self.interval)
 
 
-def feature_estimates(release: Release) -> tuple[FeatureEstimate, ...]:
-    """Return the features of a release, from the most preferred to the least."""
+def feature_estimates(release: Release, labels: Iterable[str] | None = None) -> tuple[FeatureEstimate, ...]:
+    """Return the features of a release, from the most preferred to the least; ``labels`` are their words."""
     shares: list[float | None] = [None] * release.study.dimension
     steps = np.eye(release.study.dimension)
     if release.indifference is not None:
         shares = [three_shares(release, step)[0] for step in steps]
     elif release.unknown is not None:
         shares = ndtr(stated_margins(release, steps)).tolist()
-    found = (
-        FeatureEstimate(one_line(feature.label), float(value), float(error_bar), share, bool(known))
-        for feature, value, error_bar, share, known in zip(
-            release.study.features, release.parameter, release.error_bars, shares, release.features_known, strict=True
-        )
+    found = zip(
+        map(one_line, labels or (feature.label for feature in release.study.features)),
+        release.parameter.tolist(),
+        release.error_bars.tolist(),
+        [None] * len(shares) if release.unknown is None else map(tuple, release.intervals.tolist()),
+        shares,
+        release.features_known.tolist(),
+        strict=True,
     )
-    return tuple(sorted(found, key=lambda estimate: -estimate.value))
+    return tuple(sorted((FeatureEstimate(*one) for one in found), key=lambda estimate: -estimate.value))
 
 
 def decimals(shown: Iterable[FeatureEstimate]) -> int:
@@ -143,7 +159,8 @@ def error_bar_sentence(release: Release, features: int) -> str:
         return (
             "An error bar is a bound: it covers the noise that privacy added, the draw of the voters from all people "
             "like them, and what clipping and the model may be off by. It holds the value of those people in at least "
-            f"{ERROR_BAR:.0%} of cases, unless who votes depends on what they prefer."
+            f"{ERROR_BAR:.0%} of cases, unless who votes depends on what they prefer. It lies around what was "
+            "measured; where little is known, the value is drawn toward zero."
         )
     covered = (
         "the noise and the differences between voters, as far as the spread of the noisy reports shows them; a bias of "

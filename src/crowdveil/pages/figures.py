@@ -45,8 +45,8 @@ def forest_plot(estimates: Sequence[FeatureEstimate], *, key: str, title: str, d
     height = top + bottom + row * len(rows)
     figure = Figure(figsize=(width / 72, height / 72), dpi=72)
     axes = _axes(figure, (left, bottom, width - left - right, row * len(rows)))
-    low = min(0.0, *(r.value - r.error_bar for r in rows))
-    high = max(0.0, *(r.value + r.error_bar for r in rows))
+    low = min(0.0, *(min(r.value, r.ends[0]) for r in rows))
+    high = max(0.0, *(max(r.value, r.ends[1]) for r in rows))
     low, high = (low, high) if low < high else (-1.0, 1.0)
     margin = 0.04 * (high - low)
     axes.set(xlim=(low - margin, high + margin), ylim=(len(rows) - 0.5, -0.5))
@@ -128,8 +128,9 @@ def _draw_estimate(axes: Axes, y: float, estimate: FeatureEstimate) -> None:
         return
     colour = _SIGN_COLOURS[estimate.sign]
     unclear = estimate.sign is PreferenceSign.UNCLEAR
-    ends = [estimate.value - estimate.error_bar, estimate.value + estimate.error_bar]
-    axes.plot(ends, [y, y], color=colour, linewidth=1.2 if unclear else 3, alpha=0.8 if unclear else 0.55, zorder=2)
+    axes.plot(
+        estimate.ends, [y, y], color=colour, linewidth=1.2 if unclear else 3, alpha=0.8 if unclear else 0.55, zorder=2
+    )
     axes.plot(
         [estimate.value],
         [y],

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray
 from crowdveil.decision import stated_margins, three_shares
 from crowdveil.effect_release import Effect, Effects
-from crowdveil.pages.feature_estimates import PreferenceSign, decimals, feature_estimates, one_line, signed
+from crowdveil.pages.feature_estimates import decimals, feature_estimates, one_line, signed
 from crowdveil.pages.plain_words import attacker_odds
 from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.privacy.mechanisms.group_mechanism import OTHERS
@@ -196,18 +196,15 @@ def _sentence(
 
 
 def _features(release: Release, words: PageWords, said: dict[str, dict[str, dict[str, str]]]) -> tuple[FeatureRow, ...]:
-    places = decimals(feature_estimates(release))
-    rows = []
-    for k in np.argsort(-release.parameter):
-        feature = release.study.features[k]
-        value = float(release.parameter[k])
-        bar = float(release.error_bars[k])
-        label = one_line(said["features"][feature.name]["label"])
-        sign = PreferenceSign.of(value, bar).value
-        known = bool(release.features_known[k])
-        told = (signed(value, places), f"± {bar:.{places}f}") if known else ("", words("row_unknown"))
-        rows.append(FeatureRow(label, *told, sign, known))
-    return tuple(rows)
+    labels = [said["features"][feature.name]["label"] for feature in release.study.features]
+    shown = feature_estimates(release, labels)
+    places = decimals(shown)
+    return tuple(
+        FeatureRow(one.label, signed(one.value, places), one.bar_text(places, " … "), one.sign.value, known=True)
+        if one.known
+        else FeatureRow(one.label, "", words("row_unknown"), one.sign.value, known=False)
+        for one in shown
+    )
 
 
 def _alike(release: Release, words: PageWords) -> str | None:
