@@ -54,13 +54,13 @@ export function rowWords({ poles, crowd, own }, language) {
   }
   if (crowd) {
     const towards = crowd.share >= 0.5;
-    const [low, high] = towards ? [crowd.low, crowd.high] : [1 - crowd.high, 1 - crowd.low];
+    const [share, ...ends] = [crowd.stated, ...crowd.ends].map((shares) => shares[towards ? 0 : 1]);
     said.push(
       language.say("row_crowd", {
         end: towards ? more : less,
-        crowd: Math.round(100 * (towards ? crowd.share : 1 - crowd.share)),
-        low: Math.floor(100 * low),
-        high: Math.ceil(100 * high),
+        crowd: Math.round(100 * share),
+        low: Math.floor(100 * Math.min(share, ...ends)),
+        high: Math.ceil(100 * Math.max(share, ...ends)),
       }),
     );
   }

@@ -1,13 +1,20 @@
 """The voter beside the crowd: the page's numbers against scipy's, and counts against what a voter was told to do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from crowdveil.decision import decide
+from crowdveil.publish.release import release_for_experiments
+from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
 from crowdveil.study.translations import words
+
+THIRD = Path(__file__).parents[3] / "examples/indecision-study.toml"
 
 
 def test_a_share_is_the_normal_distribution(modules):
@@ -27,25 +34,51 @@ COMPARE = """async ([poll, words, release]) => {
 def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(modules, address, service):
     (stored,) = service.store.releases.all("released")
     release = service.read(stored)
-    study, beta = release.study, dict(zip(release.study.feature_names, release.parameter, strict=True))
+    study = release.study
     described = modules.request.get(f"{address}/api/polls/released").json()
     rows = modules.evaluate(COMPARE, [described, words(study, "fr"), release.as_dict()])
     said = words(study, "fr")["factors"]
     assert [(row["title"], row["poles"]) for row in rows] == [(f["title"], f["poles"]) for f in said.values()]
     crowd = dict(zip(said, rows, strict=True))
 
-    theta, *_ = np.linalg.lstsq(study.factor_matrix, release.parameter)
     lengths = {"number": 1, "intervention": 1, "passenger": 1}  # the others have somebody at either pole
-    for k, name in enumerate(said):
-        assert crowd[name]["crowd"]["share"] == pytest.approx(ndtr(lengths.get(name, 2) * theta[k]), abs=1e-6)
-    assert crowd["law"]["crowd"]["share"] == pytest.approx(ndtr(2 * beta["legality"]), abs=1e-6)
+    stated = dict(zip(said, ndtr(release.unknown.predictive_margins(study.pole_steps)).tolist(), strict=True))
     for name, (low, high) in zip(said, release.factor_intervals, strict=True):
-        assert crowd[name]["crowd"]["low"] == pytest.approx(ndtr(lengths.get(name, 2) * low), abs=1e-6)
-        assert crowd[name]["crowd"]["high"] == pytest.approx(ndtr(lengths.get(name, 2) * high), abs=1e-6)
-    pairs = [("woman", "man"), ("old_woman", "old_man"), ("girl", "boy"), ("large_woman", "large_man")]
-    pairs += [(f"female_{who}", f"male_{who}") for who in ("executive", "athlete", "doctor")]
-    gender = np.mean([beta[woman] - beta[man] for woman, man in pairs])
-    assert crowd["gender"]["crowd"]["share"] == pytest.approx(ndtr(gender), abs=1e-6)
+        found = crowd[name]["crowd"]
+        assert found["share"] == pytest.approx(stated[name], abs=1e-6)
+        assert found["low"] == pytest.approx(min(ndtr(lengths.get(name, 2) * low), stated[name]), abs=1e-6)
+        assert found["high"] == pytest.approx(max(ndtr(lengths.get(name, 2) * high), stated[name]), abs=1e-6)
+    law = decide(release, {"obey": {"girl": 1, "legality": 1}, "break": {"girl": 1, "legality": -1}})
+    towards = law.ranking[0].name == "obey"
+    assert crowd["law"]["crowd"]["stated"][not towards] == pytest.approx(law.probability, abs=1e-6)
+
+
+@pytest.mark.parametrize("study", [THIRD, "kidney"])
+def test_the_crowds_shares_are_those_that_decisions_state(modules, study):
+    """Also where people may toss a coin, and where little is known."""
+    release = release_for_experiments(simulate_crowd(study, 40, seed=1), "rlcp", epsilon=0.5, seed=1)
+    study = release.study
+    steps = study.pole_steps
+    factors = [{"name": f.name, "step": step} for f, step in zip(study.factors, steps.tolist(), strict=True)]
+    file = release.as_dict()
+    rows = modules.evaluate(COMPARE, [{"study": study.as_dict(), "factors": factors}, words(study, "en"), file])
+    assert len(rows) == len(steps) > 1
+    for row, step in zip(rows, steps, strict=True):
+        low = np.array([feature.low for feature in study.features])
+        more, less = low + np.maximum(step, 0) * study.units, low + np.maximum(-step, 0) * study.units
+        named = {
+            name: dict(zip(study.feature_names, side.tolist(), strict=True))
+            for name, side in (("more", more), ("less", less))
+        }
+        told = decide(release, named)
+        shares = told.probabilities or {
+            told.ranking[0].name: told.probability,
+            told.ranking[1].name: 1 - told.probability,
+        }
+        assert row["crowd"]["stated"] == pytest.approx([shares["more"], shares["less"]], abs=1e-9)
+        line = modules.evaluate(WORDS, row)
+        end = "more" if row["crowd"]["share"] >= 0.5 else "less"
+        assert f" in {100 * shares[end]:.0f} of 100 " in line
 
 
 def test_without_named_factors_the_features_are_compared(modules):
@@ -69,6 +102,14 @@ def test_of_a_factor_in_which_dilemmas_never_differ_nothing_is_said_of_the_crowd
     release = {"parameter": dict.fromkeys(study.feature_names, 0.0), "factors": factors}
     rows = modules.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
     assert [row["crowd"] is None for row in rows] == [False, False, True, False, False]
+
+
+WORDS = """async (row) => {
+  const { rowWords } = await import('/web/factor-picture.js');
+  const { Language } = await import('/web/language.js');
+  const words = { row_crowd: '{end} in {crowd} of 100 ({low} to {high})', less: 'less', more: 'more' };
+  return rowWords(row, new Language('en', words))[0];
+}"""
 
 
 COUNT = """async ([study, dilemmas, choices]) => {
