@@ -220,3 +220,11 @@ def test_one_voter_is_a_voter_on_every_page(hosted):
         assert "1 voter</dd>" in pages[""]
         assert ("the exact answers of 1 voter, who trusts you" in pages["/data"]) is (name == "central")
         assert ("1 report, with the noise" in pages["/data"]) is (name == "devices")
+
+
+def test_one_feature_and_one_dilemma_are_counted_as_such(hosted):
+    fact = {"name": "x", "low": 0, "high": 1, "levels": [0, 1]}
+    drawing = {"method": "independent", "dilemmas": 1}
+    study = {"name": "x", "title": "X", "question": "Which?", "drawing": drawing, "features": [fact]}
+    hosted.store.polls.add(poll_from_dict({"name": "single", "study": study, "paradigm": "rlcp"}))
+    assert "1 feature, 1 dilemma a voter" in flat(hosted.get("/host/polls/single").text)
