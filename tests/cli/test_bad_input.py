@@ -361,12 +361,26 @@ def test_ballots_and_releases_are_replaced_by_their_own_kind_only(folder, tmp_pa
     pq.write_table(pa.table({"a": [1]}), "t.parquet")
     refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", "t.parquet"), "t.parquet holds a table, which")
     (tmp_path / "t.parquet").unlink()
+    (tmp_path / "answers.csv").write_bytes(b'\xef\xbb\xbf"voter",chosen\r\n')
+    (tmp_path / "semicolons.txt").write_bytes("voter;ch\u00f6sen\n".encode())
+    (tmp_path / "answers.csv.gz").write_bytes(gzip.compress(b"voter,chosen\n"))
+    (tmp_path / "own.toml").write_text('name = "own"\n', encoding="utf-8")
+    for lost in ("answers.csv", "semicolons.txt", "answers.csv.gz", "own.toml"):
+        before[lost] = (tmp_path / lost).read_bytes()
+        said = f"{lost} holds a {'study, a mapping or settings' if lost == 'own.toml' else 'table'} "
+        refused(crowdveil("release", *spend, "--out", lost), f"--out: {said}")
+        refused(crowdveil("page", "r.json", "--out", lost), said)
+        refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", lost), said)
+    refused(crowdveil("simulate", "moral-machine", "--voters", 3, "--as-csv", "own.toml"), "--as-csv: own.toml holds")
     refused(crowdveil("page", "r.json", "--out", "s.json"), "--out: s.json holds a release, which would be lost")
     refused(crowdveil("simulate", "kidney", "--voters", 3, "--out", "s.json"), "s.json holds a release")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     os.mkfifo("pipe")
     refused(crowdveil("page", "r.json", "--out", "pipe"), "it is a device or a pipe")
     assert crowdveil("simulate", "kidney", "--voters", 3, "--out", "other.parquet").code == 0
+    assert crowdveil("simulate", "moral-machine", "--voters", 3, "--as-csv", "answers.csv").code == 0
+    assert crowdveil("page", "r.json", "--out", "r.html").code == 0
+    assert crowdveil("page", "r.json", "--out", "r.html").code == 0
     assert release(tmp_path, out="r.json", epsilon="0.5").code == 0
 
 

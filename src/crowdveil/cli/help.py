@@ -1,12 +1,15 @@
 """The base of all commands: help in panels and everyday words.
 
-No file is written over one that is given, and neither ballots nor releases are replaced by something else.
+No file is written over one that is given, and ballots, releases, tables and studies are not replaced by something
+else.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,13 +24,21 @@ WRITTEN = frozenset(
 )
 """The options that name a file to write."""
 _BALLOTS, _TABLE, _RELEASE, _EFFECTS = "ballots", "a table", "a release", "effects"
+_CSV, _TOML = "a table (CSV)", "a study, a mapping or settings (TOML)"
 _WRITERS = {
     **dict.fromkeys(("moral-machine", "table", "simulate", "filter", "split", "merge"), _BALLOTS),
     "release": _RELEASE,
     "effects": _EFFECTS,
+    "relay": _CSV,  # voters' links
 }
 """Commands, and what they write where ``--out`` and ``--rest`` say."""
+_REPLACED = {"--table": (_TABLE, _CSV), "--refused": (_CSV,), "--as-csv": (_CSV,)}
+"""Options that write tables, and the kinds of table that they may replace."""
+_LINE = 1024
+"""Bytes that tell what a file holds."""
 _FORMAT = re.compile(rb'{\s*"format": "crowdveil (release|effects) ')
+_CELLS = re.compile(rb"(\xef\xbb\xbf)?[^<{\[\0-\x08\x80-\xbf\r\n][^\0-\x08\r\n]*[,;\t]")
+"""The start of a table of text, and not of a page, a picture or JSON."""
 
 _TYPE = re.compile(r" <(?:list\[)?(\w+)\]?>$")
 """The type that Typer writes after a name, such as <int> or <list[Path]>."""
@@ -56,9 +67,10 @@ class ReadableCommand(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless it would write over a file that it is given, or over ballots or a release.
+        """Run the command, unless it would write over a file that it is given, or over one of another kind.
 
-        A file is replaced by one of its own kind only: ballots are people's answers, and a release was paid for.
+        A file is replaced by one of its own kind only: ballots and tables are people's answers, a release was paid for,
+        and a study is somebody's work.
         """
         _check_apart(self.get_params(ctx), ctx.params)
         _check_kinds(str(ctx.info_name), self.get_params(ctx), ctx.params)
@@ -117,7 +129,7 @@ def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
 
 def _check_kinds(command: str, parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
     for name, path in _paths(parameters, given):
-        if name in WRITTEN and (there := _kind_of(Path(path))) and there != _kind_written(command, name):
+        if name in WRITTEN and (there := _kind_of(Path(path))) and there not in _kinds_written(command, name):
             raise CrowdveilError(f"{name}: {path} holds {there}, which would be lost: name another file, or remove it")
 
 
@@ -127,11 +139,18 @@ def _kind_of(path: Path) -> str | None:
         start = b""
         if path.is_file():  # a pipe would be waited for
             with path.open("rb") as file:
-                start = file.read(64)
-    except OSError:  # whoever writes to it says what is wrong
+                start = file.read(_LINE)
+            if start.startswith(b"\x1f\x8b"):
+                with gzip.open(path) as file:
+                    start = file.read(_LINE)
+    except (OSError, EOFError, zlib.error):  # whoever writes to it says what is wrong
         return None
     if start.startswith(b"PAR1"):
         return _BALLOTS if _holds_ballots(path) else _TABLE
+    if path.suffix == ".toml" and start.strip():
+        return _TOML
+    if _CELLS.match(start):
+        return _CSV
     published = _FORMAT.match(start)
     return None if published is None else {b"release": _RELEASE, b"effects": _EFFECTS}[published[1]]
 
@@ -145,10 +164,10 @@ def _holds_ballots(path: Path) -> bool:
         return False
 
 
-def _kind_written(command: str, option: str) -> str | None:
+def _kinds_written(command: str, option: str) -> tuple[str, ...]:
     if option in ("--out", "--rest"):
-        return _WRITERS.get(command)
-    return {"--keep-ballots": _BALLOTS, "--table": _TABLE, "--effects": _EFFECTS}.get(option)
+        return (_WRITERS.get(command, ""),)
+    return {"--keep-ballots": (_BALLOTS,), "--effects": (_EFFECTS,), **_REPLACED}.get(option, ())
 
 
 def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:

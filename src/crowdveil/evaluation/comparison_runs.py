@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballot_file import read_ballots
 from crowdveil.ballots.ballots import Ballots, resampled
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_whole, plural
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
 from crowdveil.evaluation.toolkit.sweep import in_processes
@@ -281,7 +281,8 @@ def of_file(path: Path) -> FilePopulation:
     trained = round(TRAINED * everyone.voters)
     if everyone.voters - trained < _FEWEST:
         raise CrowdveilError(
-            f"{path} has {everyone.voters} voters: holding some out to predict needs {4 * _FEWEST} or more"
+            f"{path} has {everyone.voters} {plural(everyone.voters, 'voter')}: holding some out to predict needs "
+            f"{4 * _FEWEST} or more"
         )
     return FilePopulation(path, everyone.study, trained, everyone.records / everyone.voters)
 
