@@ -49,7 +49,7 @@ def test_the_ledger_charges_people_whichever_file_they_are_in(folder):
 
 
 def test_a_list_of_voters(folder):
-    (folder / "names.txt").write_text("v3\nv30\n\n")
+    (folder / "names.txt").write_bytes(b"\xef\xbb\xbfv3\r\nv30\r\n\r\n")  # as an editor on Windows saves it
     order = ("ballots", "filter", folder / "all.parquet", "--names", folder / "names.txt")
     (part,) = answer(*order, "--out", folder / "two.parquet")["parts"]
     assert voters(folder / "two.parquet") == ["v3", "v30"]

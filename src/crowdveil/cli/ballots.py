@@ -258,7 +258,7 @@ def merge(
 
 def _read_names(path: Path) -> list[str]:
     try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise CrowdveilError(f"cannot read the names in {path}: {getattr(error, 'strerror', None) or error}") from None
     if not names:
