@@ -84,6 +84,16 @@ def test_a_crowd_of_any_size_is_released_where_all_dilemmas_are_alike():
             json.dumps(made.as_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("paradigm", ["vldp", "rldp"])
+def test_two_voters_are_released_whatever_their_devices_report_about(paradigm, ledger):
+    """Of two reports, both are about the threshold or the reliability in one of thirteen crowds."""
+    two = cv.simulate_crowd(study(indifference="Toss a coin", repeat=True), 2, seed=1)
+    for seed in range(25):
+        made = cv.release_for_experiments(two, paradigm, epsilon=1, seed=seed)
+        assert made.facts["reports_about_indifference"] + made.facts["reports_about_reliability"] < 2
+    cv.release(two, paradigm, epsilon=1, ledger=ledger)
+
+
 def test_nobody_can_be_released(ledger):
     crowd = cv.simulate_crowd(TWO, 20, seed=1)
     nobody = crowd[:0]

@@ -6,6 +6,7 @@ A process that dies on the way leaves a charge without a release, never a releas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.devices import device_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Sensitivity
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
+from crowdveil.privacy.mechanisms.side_bits import NoPreferenceYet
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
@@ -242,13 +244,14 @@ def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callab
         return lambda: _NoisyEstimate(trusted.release(measured, settings, loss, once), once.name, once.exact)
     noise: Noise = seeded or BulkNoise()
     devices = distributed(preview.mechanism, settings.study)
-    return lambda: _NoisyEstimate(
-        devices.aggregate(
-            device_sums(source, devices.report, devices.condense, settings, preview.epsilons, noise), settings
-        ),
-        noise.name,
-        noise.exact,
-    )
+
+    def draw() -> _NoisyEstimate:
+        while True:
+            reports = device_sums(source, devices.report, devices.condense, settings, preview.epsilons, noise)
+            with suppress(NoPreferenceYet):  # of a handful of voters; those of a poll may wait for more
+                return _NoisyEstimate(devices.aggregate(reports, settings), noise.name, noise.exact)
+
+    return draw
 
 
 def _release(preview: Preview, noisy: _NoisyEstimate, ledger: Mapping[str, Any] | None) -> Release:

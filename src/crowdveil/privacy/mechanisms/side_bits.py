@@ -4,6 +4,8 @@ Theorem. If the mechanism's reports and the bits are each epsilon-differentially
 
 Proof. The kind of a report is drawn independently of the answers, so it has the same distribution for neighbours. Given
 the kind, the report is epsilon-differentially private.
+
+Whether any report is the mechanism's depends on the kinds alone. So reports that are drawn until one is are as private.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ from crowdveil.privacy.mechanisms.shares import BitSums, NoisyShare
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
+
+
+class NoPreferenceYet(CrowdveilError):
+    """All reports are about side questions."""
 
 
 class SideQuestion(Protocol):
@@ -177,7 +183,7 @@ class BitMixture(MechanismDescription):
         inner = [part.inner for part in parts if part.inner is not None]
         topic = self._question.topic
         if not inner:
-            raise CrowdveilError(f"all reports so far are about {topic}, and none about the preference: wait")
+            raise NoPreferenceYet(f"all reports so far are about {topic}, and none about the preference: wait")
         estimate = self.inner.aggregate(inner, settings)
         # Without any bits, all that is known of the share is that it lies in [0, 1].
         share = bits.share(settings.equal_votes) if bits.voters else NoisyShare(0.5, 1.0)
