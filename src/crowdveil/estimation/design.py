@@ -96,6 +96,11 @@ class Design:
         return self.differences @ self.basis
 
     @cached_property
+    def norms(self) -> FloatArray:
+        """The squared length of each dilemma of the sample along the axes of factors."""
+        return np.asarray(np.square(self.along[:, : self.directions - self.left_out]).sum(axis=1), np.float64)
+
+    @cached_property
     def sample(self) -> AxisSample:
         """The sample along the axes."""
         return AxisSample(self.along, self.left_out)

@@ -37,13 +37,18 @@ def reach_of(norms: FloatArray, directions: int, tau: float) -> FloatArray:
 
 
 def common_size(along: FloatArray, tau: float = DISAGREEMENT) -> float:
-    """Return the size of b relative to gamma, for faint preferences.
+    """Return the size of b relative to gamma, for faint preferences, over dilemmas along the axes (rows)."""
+    return common_size_of(np.square(along).sum(axis=1), along.shape[1], tau)
+
+
+def common_size_of(norms: FloatArray, directions: int, tau: float = DISAGREEMENT) -> float:
+    """Return the same over dilemmas of these squared lengths along so many axes.
 
     To first order in b, gamma is the least-squares fit of r b . x by gamma . x. So over dilemmas that are uncorrelated
     and of unit size along the axes, |gamma| is the mean of r |x|^2 / k times |b|, on average over the directions of b.
     """
-    lengths = np.square(along).sum(axis=1)
-    return float(lengths.sum() / max(float(reach(along, tau) @ lengths), np.finfo(float).tiny))
+    seen = float(reach_of(norms, directions, tau) @ norms)
+    return float(norms.sum() / max(seen, np.finfo(float).tiny))
 
 
 def expected_scores(scores: FloatArray, seen: FloatArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
-from crowdveil.estimation.disagreement import DISAGREEMENT, common_size
+from crowdveil.estimation.disagreement import DISAGREEMENT, common_size_of
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons, PrivacyMeasure
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
@@ -192,7 +192,7 @@ def uncertainty_along(
         turn=turn,
         size=size,
         disagreement=DISAGREEMENT,
-        common=common_size(design.along[:, : design.directions - design.left_out]),
+        common=common_size_of(design.norms, design.directions - design.left_out),
         divided=divided,
         shown=shown,
     )
