@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import pairwise
@@ -37,12 +38,17 @@ class Command(NamedTuple):
 
     def load(self, name: str) -> Any:
         """Load the command, or the group of commands."""
-        found = getattr(import_module(f"crowdveil.cli.{self.module}"), self.function)
-        if not isinstance(found, typer.Typer):
-            alone = command_group()
-            alone.command(name, cls=ReadableCommand)(found)
-            found = alone
-        return get_command(found)
+        return _built(name, getattr(import_module(f"crowdveil.cli.{self.module}"), self.function))
+
+
+@cache
+def _built(name: str, found: Any) -> Any:
+    """Build the command, or the group of commands, from the function that is one or the group that Typer knows."""
+    if not isinstance(found, typer.Typer):
+        alone = command_group()
+        alone.command(name, cls=ReadableCommand)(found)
+        found = alone
+    return get_command(found)
 
 
 COMMANDS = {
