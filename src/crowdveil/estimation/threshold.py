@@ -116,11 +116,12 @@ def stretch_for(margins: FloatArray, tau: float) -> float:
     if not len(moving):
         return stretch
     weights = np.exp(-0.5 * moving**2 - log_ndtr(moving) - log_ndtr(-moving)) * moving
+    against, pull = ndtr(-moving), weights * moving
     low, high = 1.0, math.exp(tau**2 / 2)
     for _ in range(_ROUNDS):
         near, far = stretch * moving - tau, stretch * moving + tau
-        excess = float(weights @ (ndtr(-moving) - (ndtr(-near) + ndtr(-far)) / 2))
-        slope = float((weights * moving) @ (np.exp(-0.5 * near**2) + np.exp(-0.5 * far**2)))
+        excess = float(weights @ (against - (ndtr(-near) + ndtr(-far)) / 2))
+        slope = float(pull @ (np.exp(-0.5 * near**2) + np.exp(-0.5 * far**2)))
         slope /= 2 * np.sqrt(2 * np.pi)
         if abs(excess) <= _SETTLED * slope:
             break
