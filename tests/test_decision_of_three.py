@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.noise.distribution import Gaussian
 from crowdveil.privacy.side_answers import Indifference, even_margin
 from crowdveil.protocol.decisions import read_decision, write_decision
 from crowdveil.publish.release import release_for_experiments
@@ -95,6 +96,28 @@ def test_at_the_even_margin_as_many_choose_as_toss():
         assert norm.cdf(margin - tau) == pytest.approx(1 - norm.cdf(margin - tau) - norm.cdf(-margin - tau))
     third = Indifference(1.0, 0.02, 0.96, 1.04, 0.6, 0.01)
     assert third.even_slope == pytest.approx((even_margin(1.001) - even_margin(0.999)) / 0.002, rel=1e-3)
+
+
+@pytest.mark.parametrize("shown", [(1.0, 1.0), (0.55, 1.45), (0.7, 0.9), (1.2, 1.3)])
+@pytest.mark.parametrize(("margin", "answer"), [(0.0, COIN), (0.2, COIN), (1.6, "A"), (2.5, "A")])
+def test_the_certainty_of_three_answers_is_that_of_the_worst_that_dilemmas_may_show(undecided, shown, margin, answer):
+    """The estimate is f times the margin, plus normal noise: it is compared with f times the even margin, for all f."""
+    side = undecided.study.difference(*undecided.study.dilemma([SAME, OTHER]).alternatives)
+    x = side @ undecided.unknown.basis
+    center = margin * x / (x @ x)
+    exact = {name: 0 * getattr(undecided.unknown, name) for name in ("covariance", "sampling", "doubt", "rest")}
+    exact |= {"center": center, "mean": center, "turn": 0.0, "size": 0.0, "shown": shown}
+    unknown = replace(undecided.unknown, **exact)
+    known = replace(undecided.indifference, deviation=0.0)
+    made = replace(undecided, unknown=unknown, noise=Gaussian(0.3 / float(np.linalg.norm(side))), indifference=known)
+    even = even_margin(1.0) * np.linspace(*shown, 1001)
+    if answer == COIN:
+        worst = (norm.cdf((even - margin) / 0.3) + norm.cdf((even + margin) / 0.3) - 1).min()
+    else:
+        worst = norm.cdf((margin - even) / 0.3).min()
+    decision = decide(made, [SAME, OTHER], 0.5)
+    assert decision.choice == answer
+    assert decision.certainty == pytest.approx(worst)
 
 
 def test_a_wrong_choice_is_rare_at_high_certainty():

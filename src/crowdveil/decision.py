@@ -174,8 +174,11 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     If the study allows a third answer, a dilemma of two alternatives has three possible answers. The choice is the one
     that most voters would give, which may be "toss a coin". This is the case between the margins -m and m at which a
     side is chosen as often as neither (``Indifference.even_margin``). So the margin is compared with m instead of 0,
-    and with both ends for a coin; uncertainty about the threshold adds to the noise. People were asked about two
-    alternatives at a time, so among three or more, the first is chosen as if everybody had to choose.
+    and with both ends for a coin; uncertainty about the threshold adds to the noise. Here the size of the preference
+    matters: if the dilemmas show f times as much of it as is supposed, t estimates f s, and is compared with f m. Of
+    all f between the bounds (``Uncertainty.shown``), the certainty is that of the worst: the least for a coin, the most
+    for a side. People were asked about two alternatives at a time, so among three or more, the first is chosen as if
+    everybody had to choose.
     """
     check_release(release)
     check_certainty(certainty)
@@ -264,9 +267,11 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     if _too_few(unknown) or _unasked(release, difference):
         return 0.0, 0.0
     margin = unknown.margin(difference)
-    even = third.even_margin
+    least, most = unknown.shown
+    shows = least if coin else most
+    even = shows * third.even_margin
     bound = unknown.bias_bound(difference) + unknown.size_bound(difference)
-    slack = third.even_slope * third.deviation
+    slack = shows * third.even_slope * third.deviation
     wider = math.hypot(slack, unknown.divided_deviation(difference))
 
     def sure(distance: float, deviation: float) -> float:
@@ -340,8 +345,8 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
         return f"so clear a choice would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever {whose}{few}"
     if unknown is not None and _too_few(unknown):
         return (
-            f"so few reports do not tell how far off they are: at least {FEWEST_VOTERS} voters are needed for a "
-            "certainty"
+            f"so few reports do not tell how far off they are: at least {FEWEST_VOTERS} voters with ballots of about "
+            "the same length are needed for a certainty"
         )
     if unasked := dict.fromkeys(f"“{label}”" for side in sides for label in _unasked(release, side)):
         return (

@@ -184,8 +184,8 @@ class Uncertainty:
         return max((1 + self.size) / least - 1, 1 - (1 - self.size) / most)
 
     def size_bound(self, difference: FloatArray) -> float:
-        """Return a bound on the effect of an error of the size on the margin of a dilemma."""
-        return self.furthest_size * abs(self.margin(difference))
+        """Return a bound on the effect of an error of the size on the estimated margin of a dilemma."""
+        return self.size * abs(self.margin(difference))
 
     def sampling_deviation(self, difference: FloatArray) -> float:
         """Return the standard deviation of the margin due to the sampling of voters."""
@@ -212,7 +212,7 @@ class Uncertainty:
             noise=noise,
             sampling=self._quantile(confidence) * self.sampling_deviation(difference),
             left_out=self.rest_width(difference, confidence) if left_out else 0.0,
-            moved=math.hypot(turned, self.size * abs(self.margin(difference))),
+            moved=math.hypot(turned, self.size_bound(difference)),
             doubt=float(self.doubt @ np.abs(x)),
             confidence=confidence,
         )
