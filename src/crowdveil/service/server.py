@@ -47,7 +47,6 @@ LARGEST_OTHER = 1 << 20
 LARGEST_BATCH_BYTES = LARGEST_HAND_OVER * SEALED_LENGTH
 """Maximum size in bytes of what a relay hands over at once."""
 MOST_ADDRESSES = 100_000
-"""Maximum number of visitors whose failed attempts are remembered."""
 PUBLIC = ("/api/polls/", "/api/releases/")
 SMALLEST_COMPRESSED = 500
 REQUESTS = logging.getLogger("crowdveil.service")

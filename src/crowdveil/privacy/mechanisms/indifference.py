@@ -134,7 +134,7 @@ class _IndifferentShare:
         return indifferent_by_voter(ballots) if self.by_voter else indifferent_by_record(ballots)
 
     def rest(self, source: BallotSource) -> BallotSource:
-        """Complete each indifferent record by a public coin that depends on its position only."""
+        """Complete each indifferent record by a public coin that depends on its voter's name and its place only."""
         return completed(source)
 
     def told(
@@ -149,9 +149,9 @@ def central_indifference(inner: CentralMechanism[Any, Any]) -> ShareComposition:
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, so is this, for the same unit.
 
-    Proof. A record is completed by a public coin for its position, so neighbours stay neighbours; the rest is the
-    theorem of ``ShareComposition``. Stretch and threshold are computed from preference and share (post-processing). The
-    expected noise is that of the mechanism itself, since the stretch is not known beforehand.
+    Proof. A record is completed by a public coin for its voter and its place, so neighbours stay neighbours; the rest
+    is the theorem of ``ShareComposition``. Stretch and threshold are computed from preference and share
+    (post-processing). The expected noise is that of the mechanism itself, since the stretch is not known beforehand.
     """
     return ShareComposition(inner, _IndifferentShare("vlcp" in inner.paradigms))
 

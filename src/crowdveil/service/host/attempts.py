@@ -12,6 +12,7 @@ MOST_ATTEMPTS = 5
 """Maximum number of attempts within WINDOW_SECONDS that are wrong, or not yet known to be right."""
 WINDOW_SECONDS = 15 * 60
 MOST_VISITORS = 10_000
+"""Maximum number of visitors whose attempts are remembered."""
 
 
 @dataclass(frozen=True)
