@@ -8,6 +8,7 @@ import pytest
 
 from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.ballots.columns import as_digests, keys_of_voters
+from crowdveil.engines import batches
 from crowdveil.engines.batches import completed, public_coins
 from crowdveil.study.bundled import synthetic_study
 
@@ -91,6 +92,16 @@ def test_names_and_their_digests_have_the_same_coins(rows):
     ballots = made_of(rows)
     hidden = replace(ballots, names=as_digests(ballots.names))
     assert np.array_equal(whole(completed(ballots)), whole(completed(hidden)))
+
+
+def test_choices_keep_their_type_and_a_crowd_that_decided_is_read_as_it_is(rows, monkeypatch):
+    """Eight bytes for each of a hundred million choices would be too many, and so would a digest for each name."""
+    ballots = made_of(rows)
+    (made,) = completed(ballots).batches()
+    assert made.choices.dtype == ballots.choices.dtype == np.int8
+    monkeypatch.setattr(batches, "keys_of_voters", None)
+    (again,) = completed(made).batches()
+    assert np.shares_memory(again.choices, made.choices)
 
 
 def test_the_coins_are_fair_along_voters_and_along_ballots():

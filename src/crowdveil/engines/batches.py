@@ -142,13 +142,14 @@ def completed(source: BallotSource) -> BallotSource:
 
 def completed_ballots(ballots: Ballots, coins: BoolArray) -> Ballots:
     """Replace "neither" by the first side if the record's coin shows heads, else by the second."""
-    if ballots.choices.all():
-        return ballots
-    return replace(ballots, choices=np.where(ballots.choices == 0, np.where(coins, 1, -1), ballots.choices))
+    sides = np.where(coins, np.int8(1), np.int8(-1))
+    return replace(ballots, choices=np.where(ballots.choices == 0, sides, ballots.choices))
 
 
 def _publicly_completed(ballots: Ballots, before: int) -> Ballots:
     """Complete a batch by the public coins, given the number of voters in the batches before it."""
+    if ballots.choices.all():  # names are hashed for their coins only
+        return ballots
     return completed_ballots(
         ballots, public_coins(keys_of_voters(ballots.names, before, ballots.voters), ballots.counts)
     )
