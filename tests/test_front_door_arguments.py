@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import crowdveil as cv
+from crowdveil.publish.groups import groups_of
+from crowdveil.publish.request import Request
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +47,17 @@ def nobodies(crowd):
         lambda crowd, ledger: cv.preview(crowd, "vlcp", epsilon=1),
         lambda crowd, ledger: cv.release(crowd, "vlcp", epsilon=1, ledger=ledger),
         lambda crowd, ledger: cv.release_for_experiments(crowd, "vldp", epsilon=1, seed=1),
+        lambda crowd, ledger: cv.release_by(crowd, "gender", "vlcp", epsilon=1, ledger=ledger),
         lambda crowd, ledger: cv.release_by(crowd, "gender", "rlcp", epsilon=1, ledger=ledger),
+        lambda crowd, ledger: groups_of(crowd, "gender", Request.of("rlcp", 1)),
         lambda crowd, ledger: cv.preview(cv.simulate_crowd("kidney", 40, seed=2), "vlcp", epsilon=1, design=crowd),
         lambda crowd, ledger: cv.preview_effects(crowd, "vlcp", epsilon=1),
         lambda crowd, ledger: cv.effects(crowd, "vlcp", epsilon=1, ledger=ledger),
+        lambda crowd, ledger: cv.effects(crowd, "rlcp", epsilon=1, ledger=ledger, by="gender"),
         lambda crowd, ledger: cv.effects_for_experiments(crowd, "vlcp", epsilon=1, seed=1),
         lambda crowd, ledger: cv.preview_together(crowd, "vlcp", epsilon=1),
         lambda crowd, ledger: cv.exact_effects(crowd),
+        lambda crowd, ledger: cv.exact_effects(crowd, "gender"),
         lambda crowd, ledger: cv.crowd_preference(crowd),
         lambda crowd, ledger: cv.society(crowd, 2.0),
         lambda crowd, ledger: cv.society(crowd, None),
@@ -59,8 +65,12 @@ def nobodies(crowd):
 )
 def test_nothing_is_said_about_nobody(crowd, ledger, work):
     for nobody in nobodies(crowd):
-        with pytest.raises(cv.CrowdveilError, match="there are no voters in these ballots of the study kidney"):
+        with pytest.raises(
+            cv.CrowdveilError, match="there are no voters in these ballots of the study kidney"
+        ) as refusal:
             work(nobody, ledger)
+        assert "\n" not in str(refusal.value)
+    assert ledger.statement().accounts == ()
 
 
 def test_nobody_judges_no_release(crowd):

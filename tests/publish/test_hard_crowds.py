@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import crowdveil as cv
-from crowdveil.publish.groups import groups_of
-from crowdveil.publish.request import Request
 
 pytestmark = pytest.mark.usefixtures("few_crowds")
 
@@ -92,26 +90,3 @@ def test_two_voters_are_released_whatever_their_devices_report_about(paradigm, l
         made = cv.release_for_experiments(two, paradigm, epsilon=1, seed=seed)
         assert made.facts["reports_about_indifference"] + made.facts["reports_about_reliability"] < 2
     cv.release(two, paradigm, epsilon=1, ledger=ledger)
-
-
-def test_nobody_can_be_released(ledger):
-    crowd = cv.simulate_crowd(TWO, 20, seed=1)
-    nobody = crowd[:0]
-    for attempt in (
-        lambda: cv.release(nobody, "vlcp", epsilon=1, ledger=ledger),
-        lambda: cv.preview(nobody, "vlcp", epsilon=1),
-        lambda: cv.release_for_experiments(nobody, "rldp", epsilon=1, seed=1),
-        lambda: cv.preview(crowd, "vlcp", epsilon=1, design=nobody),
-        lambda: cv.release_by(nobody, "team", "vlcp", epsilon=1, ledger=ledger),
-        lambda: cv.release_by(nobody, "team", "rlcp", epsilon=1, ledger=ledger),
-        lambda: groups_of(nobody, "team", Request.of("rlcp", 1)),
-        lambda: cv.effects(nobody, "rlcp", epsilon=1, ledger=ledger, by="team"),
-        lambda: cv.effects_for_experiments(nobody, "vlcp", epsilon=1, seed=1),
-        lambda: cv.preview_effects(nobody, "vlcp", epsilon=1),
-        lambda: cv.exact_effects(nobody, "team"),
-        lambda: cv.preview_together(nobody, "rlcp", epsilon=1),
-    ):
-        with pytest.raises(cv.CrowdveilError, match="there are no voters in these ballots") as refusal:
-            attempt()
-        assert "\n" not in str(refusal.value)
-    assert ledger.statement().accounts == ()
