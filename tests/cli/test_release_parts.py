@@ -54,6 +54,18 @@ def test_each_group_gets_a_release_that_its_own_people_pay_for(folder):
     assert not (folder / "s-reds.json").exists()
 
 
+@pytest.mark.parametrize("paradigm", ["rlcp", "vlcp"])
+def test_a_release_of_a_group_does_not_replace_ballots(folder, paradigm):
+    ballots = (folder / "crowd.parquet").rename(folder / "r-reds.parquet")
+    before = ballots.read_bytes()
+    order = ("--paradigm", paradigm, "--epsilon", "1", "--by", "team", "--ledger", folder / "ledger")
+    lost = crowdveil("release", ballots, *order, "--out", folder / "r.parquet")
+    refused(lost, f"--out: {ballots} holds ballots, which would be lost: name another file, or remove it")
+    assert ballots.read_bytes() == before
+    assert not (folder / "r-blues.parquet").exists()
+    assert not answer("ledger", "show", folder / "ledger")["accounts"]
+
+
 @pytest.mark.parametrize("paradigm", ["vlcp", "vldp"])
 def test_where_voters_are_protected_one_charge_pays_for_all_groups_and_hides_who_is_in_which(folder, paradigm):
     """At an epsilon at which noise does not hide a group of 100."""

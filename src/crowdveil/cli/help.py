@@ -23,11 +23,12 @@ WRITTEN = frozenset(
     ("--out", "--rest", "--refused", "--plot", "--table", "--effects", "--keep-ballots", "--as-csv", "--transcript")
 )
 """The options that name a file to write."""
-_BALLOTS, _TABLE, _RELEASE, _EFFECTS = "ballots", "a table", "a release", "effects"
+RELEASE = "a release"
+_BALLOTS, _TABLE, _EFFECTS = "ballots", "a table", "effects"
 _CSV, _TOML = "a table (CSV)", "a study, a mapping or settings (TOML)"
 _WRITERS = {
     **dict.fromkeys(("moral-machine", "table", "simulate", "filter", "split", "merge"), _BALLOTS),
-    "release": _RELEASE,
+    "release": RELEASE,
     "effects": _EFFECTS,
     "relay": _CSV,  # voters' links
 }
@@ -129,8 +130,14 @@ def _check_apart(parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
 
 def _check_kinds(command: str, parameters: Sequence[Any], given: Mapping[str, Any]) -> None:
     for name, path in _paths(parameters, given):
-        if name in WRITTEN and (there := _kind_of(Path(path))) and there not in _kinds_written(command, name):
-            raise CrowdveilError(f"{name}: {path} holds {there}, which would be lost: name another file, or remove it")
+        if name in WRITTEN:
+            check_replaced(name, Path(path), *_kinds_written(command, name))
+
+
+def check_replaced(option: str, path: Path, *written: str) -> None:
+    """Refuse to write over ballots, a table, a study, a release or effects, except with something of the same kind."""
+    if (there := _kind_of(path)) and there not in written:
+        raise CrowdveilError(f"{option}: {path} holds {there}, which would be lost: name another file, or remove it")
 
 
 def _kind_of(path: Path) -> str | None:
@@ -152,7 +159,7 @@ def _kind_of(path: Path) -> str | None:
     if _CELLS.match(start):
         return _CSV
     published = _FORMAT.match(start)
-    return None if published is None else {b"release": _RELEASE, b"effects": _EFFECTS}[published[1]]
+    return None if published is None else {b"release": RELEASE, b"effects": _EFFECTS}[published[1]]
 
 
 def _holds_ballots(path: Path) -> bool:

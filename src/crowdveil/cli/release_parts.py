@@ -6,11 +6,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdveil.cli.help import RELEASE, check_replaced
 from crowdveil.cli.terminal import Table, say, say_wrapped, show, tell
 from crowdveil.errors import CrowdveilError, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from crowdveil.ballots.ballots import BallotSource
     from crowdveil.privacy.ledger.entries import ChargePreview
@@ -66,7 +67,7 @@ def _secret_groups(
     as_json: bool,
 ) -> GroupReleases | None:
     from crowdveil.privacy.mechanisms.group_mechanism import OTHERS
-    from crowdveil.publish.groups import charged_groups, experiment_protected_groups, group_paths, preview_groups
+    from crowdveil.publish.groups import charged_groups, experiment_protected_groups, preview_groups
 
     asked = preview_groups(source, by, request)
     if dry_run:
@@ -76,7 +77,7 @@ def _secret_groups(
         show(data, as_json, lambda: _say_secret_dry_run(asked, account))
         return None
     if out_path is not None:
-        group_paths(out_path, [*asked.grouping.labels, OTHERS])  # refused before anything is spent
+        _check_paths(out_path, [*asked.grouping.labels, OTHERS])  # refused before anything is spent
     if experiment_seed is not None:
         return experiment_protected_groups(source, asked, experiment_seed, smallest)
     assert account is not None  # checked before
@@ -113,7 +114,6 @@ def _public_groups(
         GroupReleases,
         experiment_groups,
         group_costs,
-        group_paths,
         groups_of,
         release_groups,
     )
@@ -130,11 +130,19 @@ def _public_groups(
         show(data, as_json, lambda: _say_dry_run(by, groups, costs))
         return None
     if out_path is not None:
-        group_paths(out_path, list(groups))  # refused before anything is spent
+        _check_paths(out_path, list(groups))  # refused before anything is spent
     if experiment_seed is not None:
         return GroupReleases(by, experiment_groups(groups, experiment_seed))
     assert account is not None  # checked before
     return GroupReleases(by, release_groups(groups, account))
+
+
+def _check_paths(out_path: Path, labels: Sequence[str]) -> None:
+    """Refuse releases that could not be written beside a path, or would replace something else."""
+    from crowdveil.publish.groups import group_paths
+
+    for path in group_paths(out_path, labels).values():
+        check_replaced("--out", path, RELEASE)
 
 
 def _plain_preview(asked: Preview, fits: ChargePreview | None) -> dict[str, object]:
