@@ -130,6 +130,29 @@ def test_jobs_and_their_keys():
     assert Job(Counting("c"), range(10)).key != made[0].key
 
 
+WAITING = """
+import threading
+import polars as pl
+from crowdveil.evaluation.toolkit.sweep import heed_interrupts
+pl.LazyFrame({"a": [1]}).collect()
+heed_interrupts()
+print("waiting", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_wait_is_interrupted_although_polars_has_waits_go_on():
+    process = subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"waiting\n"
+        time.sleep(0.2)  # An interrupt before the wait begins would end it anyway.
+        process.send_signal(signal.SIGINT)
+        assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
