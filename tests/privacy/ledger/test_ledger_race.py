@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from threading import Barrier as ThreadBarrier
 
@@ -83,3 +86,14 @@ def test_those_who_open_a_new_ledger_at_once_get_the_same_one(tmp_path: Path) ->
         assert len(set(opened[8 * number :])) == 1
         (tmp_path / "ledger").rename(tmp_path / f"{number}")
         (tmp_path / "ledger.key").rename(tmp_path / f"{number}.key")
+
+
+def test_whoever_opens_a_ledger_while_it_is_created_gets_it_whole(tmp_path: Path) -> None:
+    def create(path: Path) -> None:
+        with suppress(CrowdveilError):  # One of the others may have created it.
+            Ledger.create(path, 1)
+
+    with ThreadPoolExecutor(8) as threads:
+        for path in (tmp_path / f"{number}" for number in range(50)):
+            threads.submit(create, path)
+            assert list(threads.map(partial(Ledger.open, budget=1), [path] * 7)) == [Ledger.open(path)] * 7

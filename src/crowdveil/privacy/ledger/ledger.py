@@ -82,8 +82,9 @@ class Ledger:
         private, with the budget's epsilon. A key file is created beside the ledger. The ledger recognises people by it,
         and nobody else should have it.
         """
-        delta = _delta(delta)
-        ledger_file.create(path_of(path, "the ledger"), _budget(budget, delta), delta)
+        path, delta = path_of(path, "the ledger"), _delta(delta)
+        with ledger_file.creating(path):
+            ledger_file.create(path, _budget(budget, delta), delta)
         return cls.open(path)
 
     @classmethod
@@ -95,7 +96,7 @@ class Ledger:
             # Under the lock, a ledger that another process is creating is never seen half-made.
             with ledger_file.creating(path):
                 if not path.exists():
-                    return cls.create(path, budget, delta)
+                    ledger_file.create(path, _budget(budget, delta), delta)
         with ledger_file.transaction(path, writes=False) as connection:
             ledger, recognised_by = connection.execute("SELECT id, key_recognised_by FROM ledger").fetchone()
             opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection), recognised_by)
