@@ -163,10 +163,12 @@ def _kind_of(path: Path) -> str | None:
 
 
 def _holds_ballots(path: Path) -> bool:
-    from pyarrow import ArrowException, parquet  # here, and not above: it takes time to load
+    from pyarrow import ArrowException  # here, and not above: they take time to load
+
+    from crowdveil.ballots.ballot_file import is_ballot_file
 
     try:
-        return b"crowdveil" in (parquet.read_metadata(path).metadata or {})
+        return is_ballot_file(path)
     except (ArrowException, OSError):
         return False
 
