@@ -44,6 +44,13 @@ def test_a_report_from_scripted_bytes_is_one_that_the_service_takes():
     takes_all(vectors)
 
 
+def test_of_few_axes_not_all_records_are_scored():
+    """Four of eight, so that lengths are told as that of four records, and such that the service takes the reports."""
+    vectors = load("few-axes")
+    assert (len(vectors["dilemmas"]), vectors["polls"]["one-bit"]["method"]["records"]) == (8, 4)
+    takes_all(vectors)
+
+
 def test_a_third_answers_reports_are_of_both_kinds_and_such_that_the_service_takes():
     vectors = load("third-answer")
     said = {

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from vectors.scripted_reports import repeats, repeats_of_three, scripted_reports, third_answer
+from vectors.scripted_reports import few_axes, repeats, repeats_of_three, scripted_reports, third_answer
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.clipped_ballots import told_length
@@ -244,6 +244,7 @@ VECTORS = (
     about,
     report_ids,
     scripted_reports,
+    few_axes,
     third_answer,
     repeats,
     repeats_of_three,

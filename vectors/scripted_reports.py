@@ -17,11 +17,12 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
+from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, THREE_ANSWERS, distributed
 from crowdveil.protocol.description import describe_method
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
-from crowdveil.study.features import Feature
+from crowdveil.study.features import Factor, Feature
 from crowdveil.study.study import Drawing, Study
 
 STUDY = Study(
@@ -45,6 +46,15 @@ REPEATED = replace(STUDY, name="repeated", repeat=True)
 """The same, where one dilemma is asked twice."""
 REPEATED_THIRD = replace(THIRD_ANSWER, name="repeated-third", repeat=True)
 """Both."""
+FEW_AXES = replace(
+    STUDY,
+    name="few-axes",
+    named_factors=tuple(
+        Factor(name, name, ("fewer", "more"), weights)
+        for name, weights in [("ac", {"a": 1, "c": 1}), ("bd", {"b": 1, "d": -1})]
+    ),
+)
+"""The same, measured along two factors only."""
 SINGLE = ("young", "old", "in between")
 SEVERAL = ("bus", "train", "bicycle", "on foot")
 QUESTIONS = [
@@ -89,6 +99,18 @@ def scripted_reports() -> dict[str, Any]:
         for epsilon in EPSILONS
     ]
     return _written(STUDY, DISTRIBUTED, dilemmas, choices, cases)
+
+
+def few_axes() -> dict[str, Any]:
+    """The same for a study with two factors: of the eight records, four are drawn and scored by one-bit."""
+    dilemmas, choices, ballots = _session()
+    few = replace(ballots, study=FEW_AXES)
+    cases = [
+        _case(OneBit.name, epsilon, f"few axes {number} {epsilon.micro}", few)
+        for epsilon in EPSILONS
+        for number in range(10)
+    ]
+    return _written(FEW_AXES, [OneBit.name], dilemmas, choices, cases)
 
 
 def third_answer() -> dict[str, Any]:

@@ -8,11 +8,11 @@ import pytest
 from scipy.special import ndtr
 
 from crowdveil.estimation import clipped_ballots, likely_crowds
-from crowdveil.estimation.ballot_fit import fit_ballots, gain_of_whole
+from crowdveil.estimation.ballot_fit import _probable, fit_ballots, gain_of_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.disagreement import reach
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 
 STUDY = load_study("moral-machine")
@@ -151,10 +151,20 @@ def test_the_gain_of_whole_ballots_is_that_of_a_fit_to_an_indifferent_crowd(ball
     assert gain_of_whole(ballots) == pytest.approx(fit.unshrunk.gain, rel=1e-3, abs=1e-3)
 
 
+def test_of_ballots_that_are_not_scored_whole_only_scored_records_have_a_length():
+    """Four of thirteen: as if the generator drew sessions of four, to within the sample of ballots."""
+    few, short = ClippedBallots(synthetic_study(2, 13), 0.2, 4), ClippedBallots(synthetic_study(2, 4), 0.2)
+    assert few.whole_told == few.longest_told == few.told(13) == told(4)
+    assert ClippedBallots(synthetic_study(2, 13), 0.2).longest_told == 1
+    common = np.array([0.5, -0.2])
+    assert few.shown(common, told(4), 0.3)[0] == pytest.approx(short.shown(common, told(4), 0.3)[0], abs=0.02)
+    nodes, weights = _probable(few, told(3), 0.05)
+    assert nodes.max() <= told(4)
+    assert weights.sum() == pytest.approx(1)
+
+
 @pytest.mark.usefixtures("few_crowds_here")
 def test_studies_of_one_dilemma_and_of_many_have_ballots():
-    from crowdveil.study.bundled import synthetic_study
-
     for dilemmas in (1, 100):
         whole = ClippedBallots(synthetic_study(3, dilemmas), 0.1)
         fit = fit_ballots(whole, np.array([0.3, 0.0, 0.0]), np.eye(3) * 1e-4, whole.whole_told, 1e-9)

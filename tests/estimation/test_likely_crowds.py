@@ -42,7 +42,7 @@ class Straight:
     Of voters of one mind the pooled probit is the preference itself.
     """
 
-    left_out = 0
+    left_out, most = 0, None
 
     def __init__(self, axes, length):
         self.dilemmas = np.random.default_rng(1).normal(0.0, length, (500, axes))
@@ -128,6 +128,17 @@ def test_the_faintest_margins_are_those_that_hardly_show_where_voters_say_which_
     assert np.sign(voters).mean() ** 2 / variance == pytest.approx(1.0, rel=0.03)
     assert faintest_margins(np.full(axes, 10.0)) == 0.25
     assert 0.5 + math.atan(0.25) / math.pi == pytest.approx(0.58, abs=0.005)
+
+
+def test_of_fewer_records_fainter_margins_do_not_show():
+    """Simulated voters, whose mean score of four records with one contrast each says their side of an axis."""
+    rng, axes, tau, variance, records = np.random.default_rng(3), 2, 0.3, 0.003, 4
+    faintest = faintest_margins(np.full(axes, variance), records)
+    pooled = faintest / math.sqrt(axes)
+    own = rng.normal(pooled * math.sqrt(1 + axes * tau**2), tau, 4_000_000)
+    means = math.sqrt(2 / math.pi) * own + rng.normal(0.0, math.sqrt(1 / records), len(own))
+    assert np.sign(means).mean() ** 2 / variance == pytest.approx(1.0, rel=0.05)
+    assert faintest > 1.5 * faintest_margins(np.full(axes, variance))
 
 
 def test_of_faint_crowds_probabilities_are_not_told_too_surely():

@@ -3,9 +3,11 @@
 python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        rows of docs/sweeps.md
 
 BALLOTS is a file of any study, made by `crowdveil import`, or simulated,4,0.1,2: crowds of 2,000 voters with four
-answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones; or prior,4: such crowds of
-all sizes and disagreements that score, or one-bit at epsilon 1, supposes to be equally probable. ANSWERS keeps one to
-so many of each voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
+answers each, who differ by 0.1 along each axis, and whose margins are twice the usual ones; or features,2,400,0.8:
+crowds of 400 voters in a study of two features, with 13 answers each, margins of 0.8, and any direction; or prior,4:
+crowds of all sizes and disagreements that score, or one-bit at epsilon 1, supposes to be equally probable. ANSWERS
+keeps one to so many of each voter. MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have
+each of these.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from crowdveil.estimation.prior import LIKELY_MARGINS, margin_sizes, rest_deviat
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import load_study, synthetic_study
 
 HEADER = ("people", "answers", "mechanism", "ε", "releases", "predicted", "Brier", "slope", "stated − right")
 
@@ -58,6 +60,22 @@ def simulated(records: int, spread: float = 0.5, times: float = 1.0) -> tuple[st
     if (spread, times) != (0.5, 1.0):
         name += f", apart by {spread:g}, margins × {times:g}"
     return name, lambda number: population.crowd(2000, records, np.random.default_rng([records, number]))
+
+
+def of_few_features(features: int, voters: int, margin: float) -> tuple[str, Callable[[int], Ballots]]:
+    """Return the name of simulated crowds in a study of a few features, and what draws one of them by its number.
+
+    Voters differ by 0.4 along each axis, and give 13 answers.
+    """
+    study, spread = synthetic_study(features, 13), 0.4
+
+    def crowd(number: int) -> Ballots:
+        rng = np.random.default_rng([features, number])
+        direction = rng.standard_normal(features)
+        gamma = margin * np.sqrt(1 + features * spread**2) * direction / np.linalg.norm(direction)
+        return Population(study, gamma, spread).crowd(voters, 13, rng)
+
+    return f"{voters}, features: {features}, margins of {margin:g}", crowd
 
 
 def supposed(mechanism: str, records: int) -> tuple[str, Callable[[int], Ballots]]:
@@ -160,13 +178,16 @@ def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | Non
     if path.startswith("simulated,"):
         records, spread, times = path.split(",")[1:]
         name, people = simulated(int(records), float(spread), float(times))
+    elif path.startswith("features,"):
+        features, crowd, margin = path.split(",")[1:]
+        name, people = of_few_features(int(features), int(crowd), float(margin))
     elif path.startswith("prior,"):
         name, people = supposed(mechanism, int(path.split(",")[1]))
     else:
         name, people = path.rsplit("/", 1)[-1].split(".")[0], read_ballots(path).decided()
     found = epsilon_or_mixture(epsilon)
     fewer = None if most is None else int(most)
-    measure(name, people, mechanism, found, int(releases), fewer, drawn=path.startswith("prior,"))
+    measure(name, people, mechanism, found, int(releases), fewer, drawn=path.startswith(("prior,", "features,")))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ preference along rotated and mixed axes, in terms of that along the axes of fact
 simulated voters. The sixth: slopes of stated probabilities where the model holds exactly and lengths and disagreement
 are known, for margins of one size, two ranges of the prior (from 0.25, and from what shows) and ballots of several
 lengths. The seventh: how long the error of the clipped means is, relative to them, if dilemmas are not the generator's
-but tilted at random, as files' may be; the median over tilts.
+but tilted at random, as files' may be; the median over tilts. The eighth: how far stated probabilities diverge from the
+shares of crowds, in thousandths, if so many records of each voter are scored.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from unittest import mock
 import numpy as np
 from populations import Population, probit_of
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, rel_entr
 
 from crowdveil.estimation import likely_crowds
-from crowdveil.estimation.ballot_fit import fit_ballots
+from crowdveil.estimation.ballot_fit import BALLOT_TAUS, fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, mixing, public_design, rotation
-from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
+from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit, reach
 from crowdveil.estimation.prior import FAINTEST, margin_sizes, prior_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.tilted_design import TILT, moments
 from crowdveil.privacy.mechanisms.integer_scores import voter_scores
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN, public_clip, whole_ballots
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
@@ -223,6 +224,49 @@ def tilted_error(study: Study, records: int, margin: float, rng: np.random.Gener
     return float(np.linalg.norm(other - usual) / np.linalg.norm(usual))
 
 
+def stated_loss(axes: int, records: int, voters: int, seen: int = 400, likely: int = 8000) -> float:
+    """Return how far stated probabilities diverge from the shares of crowds, if so many records a voter are scored.
+
+    On average over the study's dilemmas and crowds of the prior, of any size and disagreement, in thousandths.
+    """
+    study = synthetic_study(axes, 40)
+    ballots = ClippedBallots(study, voter_clip(records) / ONE_BIT_CLIPS, records)
+    deviations = margin_sizes(FAINTEST) / math.sqrt(axes)
+    dilemmas = ballots.dilemmas[:300]
+
+    def crowds(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return what such crowds show, and the shares of them that prefer each dilemma."""
+        shown, shares = [], []
+        for tau in BALLOT_TAUS:
+            rows = count // len(BALLOT_TAUS)
+            common = rng.choice(deviations, (rows, 1)) * rng.standard_normal((rows, axes))
+            shown.append(ballots.shown_by(common, ballots.whole_told, tau))
+            shares.append(ndtr(common @ (dilemmas * reach(dilemmas, tau)[:, None]).T))
+        return np.concatenate(shown), np.concatenate(shares)
+
+    rng, left = np.random.default_rng(axes), math.tanh(_EPSILON / 2)
+    variance = axes / (voters * (1 - 1 / LENGTH_ONE_IN) * left**2)
+    supposed, supposed_shares = crowds(likely, rng)
+    variances = variance * (1 - left**2 * np.square(supposed))
+    losses = []
+    for shows, shares in zip(*crowds(seen, rng), strict=True):
+        observed = shows + math.sqrt(variance) * rng.standard_normal(axes)
+        logs = -0.5 * ((observed - supposed) ** 2 / variances + np.log(variances)).sum(axis=1)
+        weights = np.exp(logs - logs.max())
+        stated = weights @ supposed_shares / weights.sum()
+        losses.append(np.mean(rel_entr(shares, stated) + rel_entr(1 - shares, 1 - stated)))
+    return 1000 * float(np.mean(losses))
+
+
+def print_records() -> None:
+    """Print the eighth table."""
+    scored = (1, 2, 4, 6, 9, 13, 40)
+    print(f"| axes | voters | {' | '.join(map(str, scored))} |")
+    for axes, voters in product((1, 2, 3, 5), (100, 300, 1000)):
+        losses = [stated_loss(axes, records, voters) for records in scored]
+        print(f"| {axes} | {voters} | {' | '.join(f'{loss:.0f}' for loss in losses)} |", flush=True)
+
+
 def print_design(tilts: int = 60) -> None:
     """Print the seventh table."""
     print("| study | answers | the clipped means are off by |")
@@ -298,4 +342,5 @@ if __name__ == "__main__":
         "axes": print_axes,
         "margins": print_margins,
         "design": print_design,
+        "records": print_records,
     }.get(" ".join(sys.argv[1:]), main)()

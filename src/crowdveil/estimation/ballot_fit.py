@@ -1,8 +1,9 @@
 """Estimate the crowd's preference, and its uncertainty, from clipped means of ballots of unknown length.
 
 The prior on ballot length puts 1/2 on whole ballots, 1/10 on single records and the rest uniformly on all encoded
-lengths. The reported lengths supply the likelihood. (A single record shows much less of a preference than two do.
-Without a prior atom there, uncertainty about lengths would bias the preference toward zero.)
+lengths; where not all records are scored, longer ballots count as the longest. The reported lengths supply the
+likelihood. (A single record shows much less of a preference than two do. Without a prior atom there, uncertainty about
+lengths would bias the preference toward zero.)
 
 The disagreement tau hardly matters for ballots of a dozen records, and dominates for ballots of hundreds: which side a
 voter is on, given answers to everything, depends on b / tau only. So tau is 1/2, 1, 2 or 4 times DISAGREEMENT, with
@@ -91,7 +92,7 @@ def fit_ballots(
     (``likely_crowds``), and ``surer`` by how much their variances fall with their squares. Both count for
     probabilities, not for the unshrunk estimate.
     """
-    nodes, weights = _probable(ballots.whole_told, told, told_variance)
+    nodes, weights = _probable(ballots, told, told_variance)
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
     middle = float(weights @ nodes)
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
@@ -128,7 +129,7 @@ class NoiselessFits:
 
     def unshrunk(self, told_variance: float) -> UnshrunkFit:
         """Return the unshrunk fit if the mean encoded length is told with this variance."""
-        nodes, weights = _probable(self.ballots.whole_told, self.told, told_variance)
+        nodes, weights = _probable(self.ballots, self.told, told_variance)
         nearest = [min(self.by_length, key=lambda node: abs(node - wanted)) for wanted in nodes.tolist()]
         return _Lines(weights, [self.by_length[node] for node in nearest], self.by_tau).unshrunk()
 
@@ -151,13 +152,13 @@ def gain_of_whole(ballots: ClippedBallots) -> FloatArray:
     return np.asarray(np.mean(gains, axis=0), np.float64)
 
 
-def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, FloatArray]:
+def _probable(ballots: ClippedBallots, told: float, variance: float) -> tuple[FloatArray, FloatArray]:
     """Return encoded lengths that represent their posterior, with their weights."""
-    any_length = (np.arange(_STEPS) + 0.5) / _STEPS
+    any_length = np.minimum((np.arange(_STEPS) + 0.5) / _STEPS, ballots.longest_told)
     surprise = (any_length - told) ** 2 / (2 * variance)
     likelihood = np.exp(surprise.min() - surprise)
     # In logarithms, against underflow: the likelihoods of whole ballots, of single records and of any length.
-    named = np.array([whole, 0.0])
+    named = np.array([ballots.whole_told, 0.0])
     logs = np.append(float(surprise.min()) - (named - told) ** 2 / (2 * variance), math.log(likelihood.mean()))
     chances = np.array([_WHOLE, _SINGLE, 1 - _WHOLE - _SINGLE]) * np.exp(logs - logs.max())
     chances /= chances.sum()

@@ -100,7 +100,8 @@ class _Sample:
 class ClippedBallots:
     """Ballots sampled from a study's public design, and the clipped means that crowds would have on them."""
 
-    def __init__(self, study: Study, clip: float) -> None:
+    def __init__(self, study: Study, clip: float, most: int | None = None) -> None:
+        """Sample ballots of which at most so many records are scored, by default all."""
         design = measured_design(study).rotated
         self.left_out = design.left_out
         """Number of axes, at the end, for directions that no factor covers."""
@@ -109,7 +110,10 @@ class ClippedBallots:
         # Shuffle the dilemmas of each session, so that a short ballot may hold any of them.
         order = np.random.default_rng(_SEED).permuted(np.tile(np.arange(session), (sessions, 1)), axis=1)
         self._sessions = design.along[order + session * np.arange(sessions)[:, None]]
-        self._whole = session
+        self._session = session
+        self._whole = min(session, most or session)
+        self.most = most
+        """The largest number of records that are scored; None: all."""
         self._clip = clip
         self._samples: dict[int, _Sample] = {}
         self._answered: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
@@ -130,6 +134,11 @@ class ClippedBallots:
         if self._whole > LONGEST:
             lengths[-1] = self._whole
         return above / below, lengths
+
+    @property
+    def longest_told(self) -> float:
+        """The encoded length of the longest ballot that is scored."""
+        return float(self._lengths[0][min(LONGEST, self.most or LONGEST) - 1])
 
     @property
     def whole_told(self) -> float:
@@ -188,7 +197,7 @@ class ClippedBallots:
 
         With b = 0 the same voters would have mean zero but for sampling error. Subtracting their mean reduces variance.
         """
-        x = self._sessions[:, :n] if n <= self._whole else self._sample(n).dilemmas
+        x = self._sessions[:, :n] if n <= self._session else self._sample(n).dilemmas
         each = -(-_VOTERS // len(x))
         rng = np.random.default_rng([_SEED, n])
         own = tau * rng.standard_normal((len(x), self.directions, each))
@@ -210,9 +219,9 @@ class ClippedBallots:
         """Return a sample of ballots of n dilemmas."""
         if n not in self._samples:
             wanted = max(_BALLOTS, (_RECORDS_OF_FEW if n <= FEW else _RECORDS) // n)
-            if n <= self._whole:
+            if n <= self._session:
                 # Disjoint ballots in a session.
-                each = self._whole // n
+                each = self._session // n
                 whole = self._sessions[: -(-wanted // each), : each * n]
                 ballots = whole.reshape(-1, n, self.directions)[:wanted]
             else:
@@ -330,6 +339,11 @@ class CorrectedBallots:
         """Number of axes, at the end, for directions that no factor covers."""
         return self.ballots.left_out
 
+    @property
+    def most(self) -> int | None:
+        """The largest number of records that are scored; None: all."""
+        return self.ballots.most
+
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
         """Return the clipped mean along each axis, and its derivative with respect to b."""
         mean, slope = self.ballots.shown(common, told, tau)
@@ -341,6 +355,6 @@ class CorrectedBallots:
 
 
 @lru_cache(maxsize=8)
-def clipped_ballots(study: Study, clip: float) -> ClippedBallots:
+def clipped_ballots(study: Study, clip: float, most: int | None) -> ClippedBallots:
     """Return a study's ballots (cached)."""
-    return ClippedBallots(study, clip)
+    return ClippedBallots(study, clip, most)

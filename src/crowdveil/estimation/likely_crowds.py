@@ -117,16 +117,19 @@ def likely_crowds(
     return LikelyCrowds(weights @ drawn.every, mean, covariance, effective)
 
 
-def faintest_margins(variances: FloatArray) -> float:
+def faintest_margins(variances: FloatArray, most: int | None = None) -> float:
     """Return the smallest prior size of margins, for clipped means whose errors have these variances.
 
-    Voters with many records show the side that they are on: along each of k axes, a preference b changes the clipped
-    mean by c b, c^2 = 2 (1 / tau^2 + k) / pi at the usual disagreement tau. So margins of size s change all clipped
-    means together by c s, squared and in units of their errors by c^2 s^2 times the mean of 1 / variance. The errors
-    have k of these units. Where they are larger, the unshrunk estimate even of such ballots would be worse than none.
+    Along each of k axes, the mean score of n records is normal, with the mean sqrt(2 / pi) times the voter's own
+    preference, and the variance 1 / n. With the usual disagreement tau, a preference b changes the mean of its sign by
+    c b, c^2 = (2 / pi) (1 + k tau^2) / (tau^2 + pi / 2n). So margins of size s change all clipped means together by
+    c s, squared and in units of their errors by c^2 s^2 times the mean of 1 / variance. The errors have k of these
+    units. Where they are larger, the unshrunk estimate even of the longest ballots would be worse than none. These have
+    n = ``most`` records, by default any number.
     """
     k = len(variances)
-    shown = 2 * (DISAGREEMENT**-2 + k) / math.pi
+    of_records = 0.0 if most is None else math.pi / (2 * most)
+    shown = 2 / math.pi * (1 + k * DISAGREEMENT**2) / (DISAGREEMENT**2 + of_records)
     return min(FAINTEST, math.sqrt(k / (shown * float(np.mean(1 / variances)))))
 
 
@@ -181,7 +184,7 @@ class _Crowds:
         self._ballots, self._observed, self._variances = ballots, observed, variances
         self._other_dilemmas, self._surer = other_dilemmas, surer
         k = len(observed)
-        self._deviations = margin_deviations(k, faintest_margins(variances), ballots.left_out)
+        self._deviations = margin_deviations(k, faintest_margins(variances, ballots.most), ballots.left_out)
         self._of_cell = [(told, tau) for told, _ in lengths for tau in taus]
         self._log_prior = np.log(np.repeat([probability / len(taus) for _, probability in lengths], len(taus)))
         self._lines = [

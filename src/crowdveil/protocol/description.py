@@ -49,7 +49,7 @@ def relayed_promise(poll: Poll) -> RelayedPromise:
 
 
 def describe_method(mechanism: str, study: Study) -> dict[str, Any]:
-    """Return the numbers that a device computes with: the study's bounds, and the axes and clips of scores."""
+    """Return the numbers that a device computes with: the study's bounds, and the parameters of scores."""
     known = DISTRIBUTED.get(mechanism)
     scoring = None if known is None else known.scoring(study)
     return {
@@ -58,6 +58,7 @@ def describe_method(mechanism: str, study: Study) -> dict[str, Any]:
         "axes": scoring and scoring.axes.tolist(),
         "units": scoring and scoring.units.tolist(),
         "clip": scoring and scoring.clip,
+        "records": scoring and scoring.records,
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms import group_bits
+from crowdveil.privacy.mechanisms import group_bits, one_bit
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_mechanism import OTHERS, Grouping
@@ -55,6 +55,24 @@ def test_no_two_voters_differ_by_more_than_e_to_the_epsilon_whatever_they_answer
     laws = [law_of(*voter) for voter in VOTERS]
     assert all(sum(law.values()) == 1 and len(law) == 2 * 2 * 5 for law in laws)
     assert worst_ratio(laws) == 1 / Q
+
+
+def test_of_a_long_ballot_any_record_may_be_scored(monkeypatch):
+    """Of three records of a member of group b, one is scored: the bit has the mean of their clipped scores."""
+    scores, gain = [(1, -2), (-1, 0), (5, 1)], (1 - Q) / (1 + 4 * Q)
+    noise = EveryOutcome([("orders", 3), LENGTH_ONE_IN, 2, 2 * CLIP, "toss", 4], Q)
+    monkeypatch.setattr(one_bit, "most_records", lambda study: 1)
+    monkeypatch.setattr(group_bits, "public_clip", lambda study: CLIP)
+    monkeypatch.setattr(group_bits, "voter_scores", lambda ballots, _: ballots.differences.astype(np.int64))
+    made = Ballots.from_differences(STUDY, np.arange(noise.rows + 1) * 3, np.tile(scores, (noise.rows, 1)))
+    about = {"side": Categories(GROUPING.labels, np.ones(noise.rows, CODE))}
+    ballots = Ballots(made.study, made.offsets, made.dilemmas, made.choices, about=about)
+    reports = GroupBits(GROUPING).report(ballots, MechanismSettings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
+    law = noise.law(np.column_stack([reports.kinds, reports.axes, reports.said]))
+    for axis, mean in ((0, Fraction(1, 3)), (1, Fraction(0, 3))):
+        for said, bit in ((3, 1), (4, -1)):
+            kept = gain * (1 + bit * mean) / 2 + Q / (1 + 4 * Q)
+            assert law[0, axis, said] == Fraction(LENGTH_ONE_IN - 1, 2 * LENGTH_ONE_IN) * kept
 
 
 def test_odds_of_three_answers_for_five_are_caught(law_of):

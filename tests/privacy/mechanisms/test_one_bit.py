@@ -16,7 +16,15 @@ from crowdveil.estimation.design import GRID, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import one_bit
 from crowdveil.privacy.mechanisms.mechanism import MechanismSettings
-from crowdveil.privacy.mechanisms.one_bit import FLIP, LENGTH_ONE_IN, BitReports, OneBit, bits_to_report, public_clip
+from crowdveil.privacy.mechanisms.one_bit import (
+    FLIP,
+    LENGTH_ONE_IN,
+    BitReports,
+    OneBit,
+    bits_to_report,
+    most_records,
+    public_clip,
+)
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -83,6 +91,42 @@ def test_every_report_has_the_probability_of_the_theorem(law_of, size):
                     chance *= (1 + bit * KEPT * (length if of_length else clipped[axis])) / 2
                 expected[(of_length, *report)] = chance
         assert law_of(records, scores, size) == expected
+
+
+@pytest.mark.parametrize(("axes", "scored"), [(1, 2), (2, 4), (3, 6), (4, None), (9, None)])
+def test_where_few_axes_share_a_preference_long_ballots_are_not_scored_whole(axes, scored):
+    study = synthetic_study(axes, 50)
+    assert most_records(study) == scored
+    assert OneBit().scoring(study).records == scored
+    reach = 1 / (scored or 50) + 0.0225
+    assert public_clip(study) == round(math.sqrt(reach) * GRID / 4)
+
+
+def test_of_a_long_ballot_any_records_are_scored_and_none_is_more_likely(monkeypatch):
+    """Of three records, one is scored: a bit has the mean of the three clipped scores along its axis."""
+    script = [("orders", 3), LENGTH_ONE_IN, ("orders", 2), 2 * CLIP, "toss"]
+    monkeypatch.setattr(one_bit, "most_records", lambda study: 1)
+    monkeypatch.setattr(one_bit, "public_clip", lambda study: CLIP)
+    monkeypatch.setattr(one_bit, "voter_scores", lambda ballots, _: ballots.differences.astype(np.int64))
+    laws = []
+    for scores in ([(1, -2), (-1, 0), (5, 1)], [(-3, -3), (-2, -9), (-4, -2)], [(4, 2), (2, 7), (3, 3)]):
+        noise = EveryOutcome(script, Q)
+        ballots = Ballots.from_differences(STUDY, np.arange(noise.rows + 1) * 3, np.tile(scores, (noise.rows, 1)))
+        reports = OneBit().report(ballots, MechanismSettings(STUDY, 2.0), Epsilons.same(1, noise.rows), noise)
+        laws.append(noise.law(np.column_stack([reports.kinds, reports.bits])))
+        means = [
+            sum(max(Fraction(-1), min(Fraction(1), Fraction(s, CLIP))) for s in along) / 3
+            for along in zip(*scores, strict=True)
+        ]
+        expected = {}
+        for axis, bit in product((0, 1), (1, -1)):
+            # A length bit says a single record: it is -1 before the flip.
+            for kind, chance, told in ((0, Fraction(19, 40), means[axis]), (1, Fraction(1, 40), -1)):
+                report = [kind, 0, 0]
+                report[1 + axis] = bit
+                expected[tuple(report)] = chance * (1 + bit * KEPT * told) / 2
+        assert laws[-1] == expected
+    assert worst_ratio(laws) == 1 / Q
 
 
 @pytest.mark.parametrize("size", [1, 2])

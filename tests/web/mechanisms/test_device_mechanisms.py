@@ -89,6 +89,8 @@ MISTAKES = {
     ),
     "lengths where it is loud": ("one-bit.js", "noise.below(LENGTH_ONE_IN) === 0", "scores[0] > count * design.clip"),
     "lengths of other ballots": ("one-bit.js", "22 * (n - 1)", "22 * n"),
+    "more records than are scored": ("one-bit.js", "Math.min(records.length, design.records)", "records.length"),
+    "the first records and not any": ("one-bit.js", "noise.order(records.length).slice", "[...records.keys()].slice"),
     "scores of another sign": ("one-bit.js", "drawn < score + count * clip", "drawn < count * clip - score"),
     "a second answer that is not turned over": (
         "reliability.js",
@@ -217,6 +219,7 @@ def poll_of(study, mechanism):
             "axes": scoring and scoring.axes.tolist(),
             "units": scoring and scoring.units.tolist(),
             "clip": scoring and scoring.clip,
+            "records": scoring and scoring.records,
         },
         "questions": [],
     }

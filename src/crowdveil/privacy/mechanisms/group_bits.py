@@ -35,6 +35,7 @@ from crowdveil.privacy.mechanisms.one_bit import (
     estimate_from_means,
     exact_bits,
     public_clip,
+    scored_ballots,
     uniform_below,
     whole_ballots,
 )
@@ -101,14 +102,15 @@ class GroupBits:
     def report(
         self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise
     ) -> GroupBitReports:
-        """Draw kinds, axes and exact bits, and report them with the group."""
+        """Draw records, kinds, axes and exact bits, and report them with the group."""
+        scored = scored_ballots(ballots, settings.study, noise)
         directions = measured_design(settings.study).directions
         clip = public_clip(settings.study)
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         axes = noise.uniform(directions, ballots.voters, 1)[:, 0]
-        scores = voter_scores(ballots, settings.study)[np.arange(ballots.voters), axes]
-        drawn = uniform_below(2 * clip * ballots.counts, 1, noise)
-        bits = exact_bits(scores[:, None], ballots.counts, clip, of_length, drawn)[:, 0]
+        scores = voter_scores(scored, settings.study)[np.arange(ballots.voters), axes]
+        drawn = uniform_below(2 * clip * scored.counts, 1, noise)
+        bits = exact_bits(scores[:, None], scored.counts, clip, of_length, drawn)[:, 0]
         codes = self.grouping.codes(ballots)
         truths = np.where(codes >= 0, 1 + 2 * codes + (bits < 0), 0)
         said = AboutYou().report(truths, self.answers, epsilons, noise)

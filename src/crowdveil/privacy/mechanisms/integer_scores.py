@@ -42,6 +42,8 @@ class ScoringParameters:
     axes: IntArray
     units: FloatArray
     clip: int
+    records: int | None = None
+    """The most records that are scored; None: all."""
 
 
 def record_scores(

@@ -67,6 +67,8 @@ _DESIGN_DOUBT = 0.15
 """Relative error of the clipped means, and so along an axis, if the study's generator did not draw the dilemmas: a
 bound for bars, a standard deviation for probabilities. Designs tilted as ``tilted_design`` supposes of files have a
 median of 0.17 to 0.30 (``tests/statistics/one_bit_constants.py design``); docs/knowledge.md says why this is less."""
+_FEW_AXES = 3
+"""Number of axes up to which long ballots are not scored whole."""
 _CROWDS, _SEED = 6, 20_261_119
 """Crowds that a forecast draws."""
 _STRETCH_REACH = 2.0
@@ -137,23 +139,25 @@ class OneBit:
     """One bit of a voter's mean score along a random axis, flipped with probability 1 / (1 + e^epsilon).
 
     The device draws a kind (length once in twenty) and m of the study's k axes, uniformly and independently of the
-    answers. Let S be the sum of the voter's n integer scores along an axis, and c the study's public clip. A direction
-    bit is +1 with probability (1 + clip(S / (n c), -1, 1)) / 2, so its mean is the voter's clipped mean score. A length
-    bit is +1 with probability 22 (n - 1) / (15 (n + 6)), rounded up to a multiple of 1 / (2 n c), or 1 from 16 records
-    on, whatever the axis. Then each bit is flipped with probability 1 / (1 + e^(epsilon / m)).
+    answers. Where k is at most 3 and the voter has more than 2k records, it draws 2k of them at random, and leaves out
+    the others (``most_records``). Let S be the sum of the n integer scores along an axis, and c the study's public
+    clip. A direction bit is +1 with probability (1 + clip(S / (n c), -1, 1)) / 2, so its mean is the voter's clipped
+    mean score. A length bit is +1 with probability 22 (n - 1) / (15 (n + 6)), rounded up to a multiple of 1 / (2 n c),
+    or 1 from 16 records on, whatever the axis. Then each bit is flipped with probability 1 / (1 + e^(epsilon / m)).
 
     Theorem. The report is epsilon-differentially private for VLDP (and so for RLDP): it protects all of a voter's
     answers and their number, taken together.
 
-    Proof. Take any two ballots. The kind and the axes have the same distribution for both. Given them, the m bits are
-    independent. If a bit is +1 with probability p before the flip, it is +1 afterwards with probability
-    (p e^t + 1 - p) / (1 + e^t), t = epsilon / m. For any p this lies between 1 / (1 + e^t) and e^t / (1 + e^t), and so
-    does the probability of -1. So the probabilities of a bit under the two ballots differ by a factor of at most e^t,
-    and those of m bits by at most e^(m t) = e^epsilon.
+    Proof. Take any two ballots. The kind and the axes have the same distribution for both. Given them and the records
+    that are scored, the m bits are independent. If a bit is +1 with probability p before the flip, it is +1 afterwards
+    with probability (p e^t + 1 - p) / (1 + e^t), t = epsilon / m. For any p this lies between 1 / (1 + e^t) and
+    e^t / (1 + e^t), and so does the probability of -1. So the probability of m bits lies between (1 + e^t)^-m and
+    e^(m t) / (1 + e^t)^m, whichever records are scored, and therefore on average over them, for either ballot. These
+    bounds differ by a factor of e^(m t) = e^epsilon.
 
-    The proof does not depend on how scores are computed: it holds for any axes, clips and number of bits that a server
-    may request. A report is a kind, m axes and m bits, all bounded: a liar can move the estimate no further than an
-    honest voter with a strong preference.
+    The proof does not depend on how scores are computed: it holds for any axes, clips and numbers of bits and records
+    that a server may request. A report is a kind, m axes and m bits, all bounded: a liar can move the estimate no
+    further than an honest voter with a strong preference.
 
     Corrected for the flips, b / tanh(t / 2) is an unbiased estimate of the voter's clipped mean score along the axis,
     with variance at most 1 / tanh(t / 2)^2. A voter's information is proportional to m tanh(epsilon / 2m)^2, which m
@@ -176,16 +180,17 @@ class OneBit:
     counts_effects = False
 
     def scoring(self, study: Study) -> ScoringParameters:
-        """Return the rotated axes of the public design, and the clip c of a voter's mean score."""
+        """Return the rotated axes of the public design, the clip c of a voter's mean score, and the most records."""
         design = measured_design(study).rotated
-        return ScoringParameters(design.axes, design.units, public_clip(study))
+        return ScoringParameters(design.axes, design.units, public_clip(study), most_records(study))
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number m of bits."""
         return bits_to_report(measured_design(study).directions, epsilon)
 
     def report(self, ballots: Ballots, settings: MechanismSettings, epsilons: Epsilons, noise: Noise) -> BitReports:
-        """Draw kinds and axes, then draw the bits and flip some of them."""
+        """Draw records, kinds and axes, then draw the bits and flip some of them."""
+        ballots = scored_ballots(ballots, settings.study, noise)
         directions = measured_design(settings.study).directions
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         orders = random_orders(ballots.voters, directions, noise)
@@ -237,9 +242,9 @@ class OneBit:
         fit to what a few such crowds would report.
         """
         study = settings.study
-        usual = study.drawing.dilemmas
+        usual, scored = _scored(study, study.drawing.dilemmas), _scored(study, records)
         noise = noise_of_reports(partial(self.expected_noise, settings), measured_design(study), voters, epsilon)
-        noise *= (clipped_slope(voter_clip(usual), usual) / clipped_slope(voter_clip(usual), records)) ** 2
+        noise *= (clipped_slope(voter_clip(usual), usual) / clipped_slope(voter_clip(usual), scored)) ** 2
         return ExpectedErrors(
             noise,
             np.zeros_like(noise),
@@ -252,9 +257,43 @@ class OneBit:
         )
 
 
+def most_records(study: Study) -> int | None:
+    """Return the largest number of records of a voter that are scored, or None if all are.
+
+    A sum over many records says which side of an axis a voter is on, and no longer how strongly: her bit saturates, and
+    the size of a preference that few axes share is lost. A sum over fewer records says less of the side. One of n
+    records moves by about b sqrt(2n / pi k) deviations if margins have the size b. The slope of the mean of its sign is
+    largest if that is 1: with 2k records for b = 0.9, as in crowds of real people. Simulated, that loses about the
+    least with one, two and three axes; with five, little is gained, and for few voters something lost
+    (``tests/statistics/one_bit_constants.py records``).
+    """
+    axes = measured_design(study).directions
+    return 2 * axes if axes <= _FEW_AXES else None
+
+
+def scored_ballots(ballots: Ballots, study: Study, noise: Noise) -> Ballots:
+    """Return the ballots with at most ``most_records`` records of each voter, drawn at random where she has more."""
+    most, counts = most_records(study), ballots.counts
+    if most is None or not (counts > most).any():
+        return ballots
+    offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
+    kept = np.empty(offsets[-1], np.int64)
+    for count in np.unique(counts).tolist():
+        voters = np.flatnonzero(counts == count)
+        size = min(count, most)
+        places = random_orders(len(voters), count, noise)[:, :size] if count > most else np.arange(count)
+        kept[offsets[voters, None] + np.arange(size)] = ballots.offsets[voters, None] + places
+    return Ballots.from_differences(study, offsets, ballots.differences[kept])
+
+
 def public_clip(study: Study) -> int:
     """Return c: the standard deviation of a whole ballot's mean score over CLIPS, in integer steps of an axis."""
-    return round(voter_clip(study.drawing.dilemmas) * GRID / CLIPS)
+    return round(voter_clip(_scored(study, study.drawing.dilemmas)) * GRID / CLIPS)
+
+
+def _scored(study: Study, records: int) -> int:
+    """Return how many of a voter's records are scored."""
+    return min(records, most_records(study) or records)
 
 
 @lru_cache(maxsize=1024)
@@ -393,7 +432,7 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: MechanismSet
 
 def whole_ballots(study: Study) -> ClippedBallots:
     """Return the model of clipped mean scores for this study."""
-    return clipped_ballots(study, public_clip(study) / GRID)
+    return clipped_ballots(study, public_clip(study) / GRID, most_records(study))
 
 
 @lru_cache(maxsize=8)

@@ -48,6 +48,7 @@ class Method(Model):
     axes: list[list[float]] | None = Field(description="One row per feature, one column per axis.")
     units: list[float] | None = Field(description="Integer steps per model unit of each feature.")
     clip: float | None
+    records: int | None = Field(description="The most records that are scored, drawn at random; null: all.")
 
 
 class FactorStep(Model):

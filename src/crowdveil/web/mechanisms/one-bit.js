@@ -1,16 +1,17 @@
 /**
  * One bit (VLDP): a bit about an axis that the device draws without looking at the answers, or a few such bits.
  *
- * Let S be the sum of the n records' integer scores along an axis, and c the poll's clip. A direction bit is +1 with
- * probability (1 + S / (n c)) / 2, kept within 0 and 1; a length bit is +1 with probability 22 (n - 1) / (15 (n + 6)),
- * or 1 from 16 records on. Each of m bits is then turned over with probability 1 / (1 + e^(epsilon / m)).
+ * Of more records than the poll has scored, so many are drawn at random. Let S be the sum of the n records' integer
+ * scores along an axis, and c the poll's clip. A direction bit is +1 with probability (1 + S / (n c)) / 2, kept within
+ * 0 and 1; a length bit is +1 with probability 22 (n - 1) / (15 (n + 6)), or 1 from 16 records on. Each of m bits is
+ * then turned over with probability 1 / (1 + e^(epsilon / m)).
  *
- * Theorem. The report is epsilon-differentially private for all records of the voter together, for any axes, any clip
- * and any m.
- * Proof. The law of the kind and of the axes does not depend on the records. Given them, the bits are independent, and
- * whatever the probability that a bit was +1, after the flip it is between 1 / (1 + e^t) and e^t / (1 + e^t), where
- * t = epsilon / m; so for -1. For any two ballots the probabilities of a bit differ by a factor of e^t at most, and
- * those of m bits by e^(m t) = e^epsilon.
+ * Theorem. The report is epsilon-differentially private for all records of the voter together, for any axes, any clip,
+ * any number of records and any m.
+ * Proof. The law of the kind and of the axes does not depend on the records. Given them and the records that are scored,
+ * the bits are independent, and whatever the probability that a bit was +1, after the flip it is between 1 / (1 + e^t)
+ * and e^t / (1 + e^t), where t = epsilon / m; so for -1. So the probability of m bits lies between two numbers that
+ * differ by a factor of e^(m t) = e^epsilon, whichever records are scored, and on average over them, for any ballot.
  */
 
 import { FLIP } from "./coins.js";
@@ -32,8 +33,13 @@ export const oneBit = {
     if (!(Number.isInteger(design.clip) && design.clip <= LARGEST_CLIP)) {
       throw new RangeError(`the clip is ${design.clip}, and must be a whole number up to ${LARGEST_CLIP}`);
     }
-    const scores = voterScores(records, design, LARGEST_SCORE);
-    const count = records.length;
+    if (!(Number.isInteger(design.records) || design.records === Infinity)) {
+      throw new RangeError(`${design.records} records are scored, and must be a whole number`);
+    }
+    const count = Math.min(records.length, design.records);
+    const scored =
+      count === records.length ? records : noise.order(records.length).slice(0, count).map((place) => records[place]);
+    const scores = voterScores(scored, design, LARGEST_SCORE);
     const ofLength = noise.below(LENGTH_ONE_IN) === 0;
     const m = size(scores.length);
     const chosen = noise.order(scores.length).slice(0, m);

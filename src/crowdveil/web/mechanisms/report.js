@@ -41,6 +41,7 @@ const FORMAT = "crowdveil report 1";
  * @property {number[][]} axes integers, a row a feature
  * @property {number[]} units integer steps to a model unit of each feature
  * @property {number} clip where scores are clipped
+ * @property {number} records the most that are scored
  *
  * @typedef {object} Mechanism
  * @property {string} name
@@ -153,6 +154,7 @@ function methodOf(method, dimension) {
         axes: axes.map((values) => row("a row of the axes", values, axes[0].length)),
         units: row("the steps of the axes", units, dimension),
         clip: positive("the clip", method.clip),
+        records: method.records === null ? Infinity : positive("the most records", method.records),
       };
     },
   };

@@ -61,6 +61,7 @@
  * @property {number[][] | null} axes along which records are scored, where they are
  * @property {number[] | null} units
  * @property {number | null} clip
+ * @property {number | null} records the most that are scored, null: all
  *
  * @typedef {object} Poll
  * @property {string} id

@@ -125,7 +125,7 @@ function few(js, failures) {
  * @param {Failures} failures
  */
 function bits(js, failures) {
-  const method = { axes: () => ({ axes: [[1, 0], [0, 1]], units: [1, 1], clip: 1 }) };
+  const method = { axes: () => ({ axes: [[1, 0], [0, 1]], units: [1, 1], clip: 1, records: Infinity }) };
   const ballots = [[[9, 9]], [[-9, -9]], [[1, 0]], [[0, -1]], [[-1, -3], [0, 3]], [[2, 1], [-2, -1]]];
   for (const size of [1, 2]) {
     const epsilon = size * EPSILON;
@@ -134,6 +134,16 @@ function bits(js, failures) {
     });
     laws.forEach((law) => failures.same(`${size} bits: sum`, `${total(law)}`, "1/1"));
     failures.same(`${size} bits: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
+  }
+  // One of two records is scored: along the first axis, its clipped score is 1 or -1, and along the second 0 or 1.
+  const one = { axes: () => ({ ...method.axes(), records: 1 }) };
+  const two = [[2, 0], [-1, 3]];
+  const fewer = lawOf((noise) => js.oneBit.report({ records: two, epsilon: EPSILON, noise, method: one, size: () => 1 }));
+  failures.same("one record of two: sum", `${total(fewer)}`, "1/1");
+  for (const [axis, bit, wanted] of [[0, 1, new Fraction(1n, 2n)], [1, 1, new Fraction(5n, 8n)]]) {
+    const report = JSON.stringify({ kind: "direction", axes: [axis], bits: [bit] });
+    const chance = new Fraction(19n, 40n).times(/** @type {Fraction} */ (wanted));
+    failures.same(`one record of two, axis ${axis}`, `${fewer.get(report)}`, `${chance}`);
   }
   // S / (n c) is -1/2 along the first axis; (3 - 1) / (3 + 1) of a bit's mean is left after the flip.
   const records = [[-1, 0], [0, 0]];

@@ -125,6 +125,7 @@ const CHECKS = {
   },
 
   "scripted-reports": checkReports,
+  "few-axes": checkReports,
   "third-answer": checkReports,
   repeats: checkReports,
   "repeats-of-three": checkReports,
