@@ -1,5 +1,6 @@
 """Fisher scoring under noise: a public plan, noise of the whole epsilon and no more, and the pooled probit without."""
 
+import math
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from crowdveil.ballots.ballots import Ballots, resampled
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.dilemma_moments import DESIGN_BOUND
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import fisher_scoring
 from crowdveil.privacy.mechanisms.fisher_plan import FisherPlan
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.fisher_sums import SENSITIVITY
@@ -244,6 +247,18 @@ def test_a_factor_that_hardly_any_dilemma_is_about_is_not_known(mechanism, voter
         x = KIDNEY.factor_map[0]
         low, high = estimate.unknown.interval(x, estimate.noise.half_width(x, 0.95), 0.95, left_out=False)
         assert ((high - low) / 2 < estimate.unknown.whole_range(x)) == known
+
+
+def test_what_is_usual_of_files_says_nothing_of_a_mean_square_that_is_not_usual():
+    """Of dilemmas with a public mean square of 1 / 4, told to a tenth of it: usual ones are shrunk, as a normal prior
+    of deviation 0.3 says. One that is eight tenths too low, eight deviations, is not, and bars allow for two."""
+    along, noise = np.ones((10, 3)), 0.1 / 4
+    ratios, unsure = fisher_scoring._ratios(along, np.array([0.7, 1.2, 0.2]) / 4, noise**2)
+    kept = 0.3**2 / (0.3**2 + 0.1**2)
+    assert ratios == pytest.approx([1 - 0.3 * kept, 1 + 0.2 * kept, 0.2])
+    posterior = 1 / math.sqrt(1 / 0.3**2 + 1 / 0.1**2)
+    assert unsure[:2] * ratios[:2] == pytest.approx(posterior)
+    assert DESIGN_BOUND * unsure[2] * ratios[2] == pytest.approx(2 * 0.1)
 
 
 def test_by_records_a_longer_ballot_weighs_more_and_by_voters_it_does_not():

@@ -67,6 +67,8 @@ _NEXT_TO_NONE = 0.03
 """The same, of dilemmas that are hardly ever about an axis."""
 _UNLIKE, _TOLD = 2.0, 1.5
 """Standard deviations beyond which a mean square is unlike those of most files, and is told from next to none."""
+_REPORTED = 2.0
+"""Standard deviations of the noise that bars allow a mean square that is unlike those of most files."""
 _AS_PAIRS = 3
 """Weight of the expected deviation of products, as a number of pairs of axes."""
 _EXPECTED_ON = 10_000
@@ -363,11 +365,16 @@ def _moments(sample: AxisSample, told: FloatArray, variance: float, products: bo
 
 
 def _ratios(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ratios of mean squares to those of public dilemmas along some directions, and what is not known."""
+    """Return the ratios of mean squares to those of public dilemmas along some directions, and what is not known.
+
+    They are shrunk toward 1, unless they are so low that what is usual of files says nothing about them. There they are
+    taken as they were told, and bars allow for _REPORTED deviations of the noise.
+    """
     found, errors = _found(along, told, variance)
-    weights = DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + errors)
+    weights = np.where(_unlike(found, errors), 1.0, DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + errors))
     ratios = np.clip(1 + weights * (found - 1), _LEAST_SQUARE, _MOST_SQUARE)
-    return np.asarray(ratios, np.float64), np.asarray(DESIGN_DEVIATION * np.sqrt(1 - weights) / ratios, np.float64)
+    unsure = np.where(weights < 1, DESIGN_DEVIATION * np.sqrt(1 - weights), _REPORTED / DESIGN_BOUND * np.sqrt(errors))
+    return np.asarray(ratios, np.float64), np.asarray(unsure / ratios, np.float64)
 
 
 def _hardly_asked(along: FloatArray, told: FloatArray, variance: float) -> BoolArray:
@@ -377,8 +384,13 @@ def _hardly_asked(along: FloatArray, told: FloatArray, variance: float) -> BoolA
     a preference is read from, or cannot be told from next to none.
     """
     found, errors = _found(along, told, variance)
-    unlike = 1 - found > _UNLIKE * np.sqrt(DESIGN_DEVIATION**2 + errors)
-    return np.asarray(unlike & (found < np.maximum(_LEAST_SQUARE, _NEXT_TO_NONE + _TOLD * np.sqrt(errors))))
+    told_from_none = np.maximum(_LEAST_SQUARE, _NEXT_TO_NONE + _TOLD * np.sqrt(errors))
+    return np.asarray(_unlike(found, errors) & (found < told_from_none))
+
+
+def _unlike(found: FloatArray, errors: FloatArray) -> BoolArray:
+    """Whether mean squares are lower than files and noise explain."""
+    return np.asarray(1 - found > _UNLIKE * np.sqrt(DESIGN_DEVIATION**2 + errors))
 
 
 def _found(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
