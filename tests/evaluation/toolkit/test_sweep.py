@@ -131,6 +131,8 @@ def test_jobs_and_their_keys():
 
 
 WAITING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a job that a shell runs in the background
 import threading
 import polars as pl
 from crowdveil.evaluation.toolkit.sweep import heed_interrupts

@@ -8,10 +8,11 @@
  *
  * Theorem. The report is epsilon-differentially private for all records of the voter together, for any axes, any clip,
  * any number of records and any m.
- * Proof. The law of the kind and of the axes does not depend on the records. Given them and the records that are scored,
- * the bits are independent, and whatever the probability that a bit was +1, after the flip it is between 1 / (1 + e^t)
- * and e^t / (1 + e^t), where t = epsilon / m; so for -1. So the probability of m bits lies between two numbers that
- * differ by a factor of e^(m t) = e^epsilon, whichever records are scored, and on average over them, for any ballot.
+ * Proof. The law of the kind and of the axes does not depend on the records. Given them and the records that are
+ * scored, the bits are independent, and whatever the probability that a bit was +1, after the flip it is between 1 /
+ * (1 + e^t) and e^t / (1 + e^t), where t = epsilon / m; so for -1. So the probability of m bits lies between two
+ * numbers that differ by a factor of e^(m t) = e^epsilon, whichever records are scored, and on average over them, for
+ * any ballot.
  */
 
 import { FLIP } from "./coins.js";

@@ -138,7 +138,8 @@ function bits(js, failures) {
   // One of two records is scored: along the first axis, its clipped score is 1 or -1, and along the second 0 or 1.
   const one = { axes: () => ({ ...method.axes(), records: 1 }) };
   const two = [[2, 0], [-1, 3]];
-  const fewer = lawOf((noise) => js.oneBit.report({ records: two, epsilon: EPSILON, noise, method: one, size: () => 1 }));
+  const ballot = { records: two, epsilon: EPSILON, method: one, size: () => 1 };
+  const fewer = lawOf((noise) => js.oneBit.report({ ...ballot, noise }));
   failures.same("one record of two: sum", `${total(fewer)}`, "1/1");
   for (const [axis, bit, wanted] of [[0, 1, new Fraction(1n, 2n)], [1, 1, new Fraction(5n, 8n)]]) {
     const report = JSON.stringify({ kind: "direction", axes: [axis], bits: [bit] });
