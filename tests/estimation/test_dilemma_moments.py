@@ -26,7 +26,9 @@ def test_what_is_not_known_of_dilemmas_moves_a_step_by_the_inverse_of_their_mome
         errors[:, i, j] = errors[:, j, i] = product * rng.standard_normal(draws)
     for i in range(3):
         errors[:, i, i] = squares[i] * moments[i, i] * rng.standard_normal(draws)
-    told = DilemmaMoments(moments, squares, product).deviations(moved, float(np.linalg.norm(moved)))
+    told = DilemmaMoments(moments, squares, product, np.ones(len(squares))).deviations(
+        moved, float(np.linalg.norm(moved))
+    )
     alone = (errors @ moved).std(axis=0)
     assert np.sqrt(np.square(np.linalg.inv(moments)) @ np.square(alone)) == pytest.approx(told, rel=4 / np.sqrt(draws))
 
@@ -35,7 +37,7 @@ def test_what_is_not_known_of_dilemmas_moves_a_step_by_the_inverse_of_their_mome
 def test_products_that_were_not_measured_are_as_unsure_as_a_mean_square_however_many_axes_there_are(axes):
     """The length of what they add to a step along any axis, relative to the step."""
     along = np.eye(axes)[0]
-    unsure = DilemmaMoments(np.eye(axes), np.zeros(axes), product_deviation(axes)).deviations(along, 1.0)
+    unsure = DilemmaMoments(np.eye(axes), np.zeros(axes), product_deviation(axes), np.ones(axes)).deviations(along, 1.0)
     assert np.linalg.norm(unsure) == pytest.approx(DESIGN_DEVIATION)
 
 

@@ -69,12 +69,15 @@ class DilemmaMoments:
     """Standard deviation of what is not known of each mean square, relative to it."""
     products: float
     """Standard deviation of what is not known of each other mean product, relative to the roots of the squares."""
+    bound: FloatArray
+    """The number of these deviations that error bars allow for along each axis."""
 
     @classmethod
     def of(cls, directions: int, *, known: bool) -> DilemmaMoments:
         """Return those of a study's own dilemmas; if they are not known to be asked, with the doubts of a file."""
         squares = np.full(directions, 0.0 if known else DESIGN_DEVIATION)
-        return cls(np.eye(directions), squares, 0.0 if known else product_deviation(directions))
+        products = 0.0 if known else product_deviation(directions)
+        return cls(np.eye(directions), squares, products, np.full(directions, DESIGN_BOUND))
 
     def deviations(self, moved: FloatArray, distance: float) -> FloatArray:
         """Return the standard deviation along each axis of a step that moves so far along each, and so far in all.
@@ -97,4 +100,5 @@ class DilemmaMoments:
         unmeasured = self.of(left_out, known=not self.squares.any())
         squares = np.concatenate([self.squares, unmeasured.squares])
         products = max(self.products, product_deviation(len(squares))) if self.products else 0.0
-        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, products)
+        bound = np.concatenate([self.bound, unmeasured.bound])
+        return DilemmaMoments(block_diag(self.moments, unmeasured.moments), squares, products, bound)

@@ -15,7 +15,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.ballot_means import BallotMeans
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, fit_clipped_means, loudness
 from crowdveil.estimation.design import AxisSample, Design
-from crowdveil.estimation.dilemma_moments import DESIGN_BOUND, DilemmaMoments
+from crowdveil.estimation.dilemma_moments import DilemmaMoments
 from crowdveil.estimation.moments import Belief, fit_scores
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import ScoringStep, clip_in_deviations, doubted, widened
@@ -174,7 +174,7 @@ class StepEstimate:
             belief=doubted(Belief(fit.mean, fit.covariance), _BELIEVED * size, _BELIEVED * turn, other),
             center=fit.center,
             gain=fit.gain,
-            doubt=DESIGN_BOUND * other,
+            doubt=self.dilemmas.bound * other,
             turn=turn,
             size=size,
             sampling=sampling,
@@ -249,7 +249,7 @@ def estimate_from_voters(
         effect.believed(Belief(fit.mean, fit.covariance), dilemmas, last=last),
         fit.center,
         fit.gain,
-        DESIGN_BOUND * dilemmas.squares * np.abs(fit.center),
+        dilemmas.bound * dilemmas.squares * np.abs(fit.center),
         effect.turn * long,
         effect.size + _STRETCHES * stretched,
         sampling,
@@ -287,7 +287,7 @@ def estimate_from_records(
         effect.believed(Belief(fit.mean, fit.covariance), dilemmas, last=last),
         fit.center,
         fit.gain,
-        DESIGN_BOUND * dilemmas.squares * np.abs(fit.center),
+        dilemmas.bound * dilemmas.squares * np.abs(fit.center),
         effect.turn * float(np.linalg.norm(fit.center)),
         effect.size,
         sampling,

@@ -258,7 +258,11 @@ def test_what_is_usual_of_files_says_nothing_of_a_mean_square_that_is_not_usual(
     assert ratios == pytest.approx([1 - 0.3 * kept, 1 + 0.2 * kept, 0.2])
     posterior = 1 / math.sqrt(1 / 0.3**2 + 1 / 0.1**2)
     assert unsure[:2] * ratios[:2] == pytest.approx(posterior)
-    assert DESIGN_BOUND * unsure[2] * ratios[2] == pytest.approx(2 * 0.1)
+    assert unsure[2] * ratios[2] == pytest.approx(0.1)
+    sample = public_design(SYNTHETIC).sample
+    public = np.minimum(np.square(sample.along) / 4, 1).mean(axis=0)
+    told = fisher_scoring._moments(sample, public * [0.7, 1.2, 0.2], float((0.1 * public).min() ** 2), False)
+    assert told.bound.tolist() == [DESIGN_BOUND, DESIGN_BOUND, 2]
 
 
 def test_by_records_a_longer_ballot_weighs_more_and_by_voters_it_does_not():

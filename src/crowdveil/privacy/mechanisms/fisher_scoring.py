@@ -68,7 +68,7 @@ _NEXT_TO_NONE = 0.03
 _UNLIKE, _TOLD = 2.0, 1.5
 """Standard deviations beyond which a mean square is unlike those of most files, and is told from next to none."""
 _REPORTED = 2.0
-"""Standard deviations of the noise that bars allow a mean square that is unlike those of most files."""
+"""Standard deviations of its noise that bars allow for in a mean square that is unlike those of most files."""
 _AS_PAIRS = 3
 """Weight of the expected deviation of products, as a number of pairs of axes."""
 _EXPECTED_ON = 10_000
@@ -361,20 +361,20 @@ def _moments(sample: AxisSample, told: FloatArray, variance: float, products: bo
         left = math.sqrt(float(np.mean(kept * error)))
     sizes, vectors = np.linalg.eigh(moments)
     moments = (vectors * np.maximum(sizes, _LEAST_SQUARE)) @ vectors.T
-    return DilemmaMoments(moments, unsure, left)
+    bound = np.where(_unlike(*_found(sample.along, told[:k], variance)), _REPORTED, DESIGN_BOUND)
+    return DilemmaMoments(moments, unsure, left, bound)
 
 
 def _ratios(along: FloatArray, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
     """Return the ratios of mean squares to those of public dilemmas along some directions, and what is not known.
 
-    They are shrunk toward 1, unless they are so low that what is usual of files says nothing about them. There they are
-    taken as they were told, and bars allow for _REPORTED deviations of the noise.
+    They are shrunk toward 1, unless they are so low that what is usual of files says nothing about them.
     """
     found, errors = _found(along, told, variance)
-    weights = np.where(_unlike(found, errors), 1.0, DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + errors))
+    usual = np.where(_unlike(found, errors), np.inf, DESIGN_DEVIATION**2)
+    weights = 1 / (1 + errors / usual)
     ratios = np.clip(1 + weights * (found - 1), _LEAST_SQUARE, _MOST_SQUARE)
-    unsure = np.where(weights < 1, DESIGN_DEVIATION * np.sqrt(1 - weights), _REPORTED / DESIGN_BOUND * np.sqrt(errors))
-    return np.asarray(ratios, np.float64), np.asarray(unsure / ratios, np.float64)
+    return np.asarray(ratios, np.float64), np.asarray(np.sqrt(weights * errors) / ratios, np.float64)
 
 
 def _hardly_asked(along: FloatArray, told: FloatArray, variance: float) -> BoolArray:
