@@ -6,6 +6,8 @@ python tests/statistics/one_bit_constants.py sizes      a fourth
 python tests/statistics/one_bit_constants.py axes       a fifth
 python tests/statistics/one_bit_constants.py margins    a sixth
 python tests/statistics/one_bit_constants.py design     a seventh
+python tests/statistics/one_bit_constants.py records    an eighth
+python tests/statistics/one_bit_constants.py information    a ninth
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
 ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a quarter. The
@@ -21,7 +23,8 @@ simulated voters. The sixth: slopes of stated probabilities where the model hold
 are known, for margins of one size, two ranges of the prior (from 0.25, and from what shows) and ballots of several
 lengths. The seventh: how long the error of the clipped means is, relative to them, if dilemmas are not the generator's
 but tilted at random, as files' may be; the median over tilts. The eighth: how far stated probabilities diverge from the
-shares of crowds, in thousandths, if so many records of each voter are scored.
+shares of crowds, in thousandths, if so many records of each voter are scored. The ninth: the Fisher information of a
+report about mean scores, and the most that any report has.
 """
 
 from __future__ import annotations
@@ -34,8 +37,9 @@ from unittest import mock
 
 import numpy as np
 from populations import Population, probit_of
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr, ndtri, rel_entr
+from scipy.stats import norm
 
 from crowdveil.estimation import likely_crowds
 from crowdveil.estimation.ballot_fit import BALLOT_TAUS, fit_ballots
@@ -258,6 +262,31 @@ def stated_loss(axes: int, records: int, voters: int, seen: int = 400, likely: i
     return 1000 * float(np.mean(losses))
 
 
+def information(epsilon: float, axes: int) -> float:
+    """Return the Fisher information of a one-bit report about a crowd's mean scores, summed over the axes.
+
+    Scores are normal with variance 1, and have the mean 0. (A bit that is the score's sign, m bits.)
+    """
+    return max(2 / math.pi * m * math.tanh(epsilon / (2 * m)) ** 2 for m in range(1, axes + 1))
+
+
+def most_information(epsilon: float) -> float:
+    """Return the most that any report could have under the same promise (docs/best-accuracy.md proves it)."""
+    raised = math.expm1(epsilon)
+    told = minimize_scalar(
+        lambda t: -raised * norm.pdf(t) / (1 + raised * norm.sf(t)), bounds=(0, 10), method="bounded"
+    )
+    return float(told.fun) ** 2
+
+
+def print_information() -> None:
+    """Print the ninth table."""
+    print("| ε | a one-bit report, nine axes | at most | times |")
+    for epsilon in (0.1, 0.3, 1, 2, 3, 5):
+        one, most = information(epsilon, 9), most_information(epsilon)
+        print(f"| {epsilon} | {one:.4f} | {most:.4f} | {most / one:.2f} |")
+
+
 def print_records() -> None:
     """Print the eighth table."""
     scored = (1, 2, 4, 6, 9, 13, 40)
@@ -343,4 +372,5 @@ if __name__ == "__main__":
         "margins": print_margins,
         "design": print_design,
         "records": print_records,
+        "information": print_information,
     }.get(" ".join(sys.argv[1:]), main)()

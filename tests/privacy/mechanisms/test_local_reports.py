@@ -14,6 +14,7 @@ from scipy.integrate import quad
 from scipy.optimize import linprog, minimize_scalar
 from scipy.special import beta as beta_function
 from scipy.special import betainc
+from scipy.stats import norm
 
 from crowdveil.privacy.mechanisms.subset_selection import mean_squared_error, subset_size
 
@@ -138,6 +139,25 @@ def test_the_table_of_the_page():
         expected = [other(int(d), epsilon) for other in OTHERS.values()] + [signed(int(d), epsilon)]
         assert [float(cell.strip("*")) for cell in shown] == pytest.approx(expected, rel=6e-3)
         assert int(size) == subset_size(int(d), epsilon)
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [(0.3, "1.01 times"), (1.0, "1.16 times"), (3.0, "2.6 times")])
+def test_no_report_tells_more_of_a_direction_than_the_page_says(epsilon, times):
+    """Scores in twelve bins, each report favoured by any set of them: the best of all 4,096 sets is one side of a cut,
+    a little below the bound. And the bound, over the sign of a score that is turned over, is as the page says."""
+    a = math.expm1(epsilon)
+    ends = np.concatenate([[-np.inf], np.linspace(-2.2, 2.2, 11), [np.inf]])
+    masses, parts = np.diff(norm.cdf(ends)), -np.diff(norm.pdf(ends))
+    sets = np.array(list(product((0, 1), repeat=12)))
+    told = (a * sets @ parts / (1 + a * sets @ masses)) ** 2
+    bound = -minimize_scalar(
+        lambda t: -((a * norm.pdf(t) / (1 + a * norm.sf(t))) ** 2), bounds=(0, 10), method="bounded"
+    ).fun
+    assert 0.97 * bound < told.max() < bound
+    assert (np.diff(sets[told.argmax()]) != 0).sum() == 1
+    sign = 2 / math.pi * math.tanh(epsilon / 2) ** 2
+    assert f"{bound / sign:.{2 if epsilon < 3 else 1}f} times" == times
+    assert times in PAGE.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
