@@ -86,12 +86,9 @@ def test_probabilities_come_true_on_people_who_allocate_kidneys(mechanism):
 @pytest.mark.slow
 @pytest.mark.parametrize("records", [1, 4, 13])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_probabilities_come_true_on_simulated_voters(mechanism, records, request):
-    releases = 100
-    if (mechanism, records) == ("one-bit", 4):
-        short = "a bit of each of 1,500 short ballots does not tell a faint crowd from a usual one: docs/knowledge.md"
-        request.applymarker(pytest.mark.xfail(reason=short, strict=True))
-        releases = 200  # The first hundred have a slope of 0.89, by chance.
+def test_probabilities_come_true_on_simulated_voters(mechanism, records):
+    # Of bits about short ballots, the first hundred releases have a slope of 0.89, by chance.
+    releases = 200 if (mechanism, records) == ("one-bit", 4) else 100
     judge(*calibration.simulated(records), mechanism, releases=releases)
 
 
@@ -121,4 +118,4 @@ def test_the_share_of_real_voters_answers_that_is_predicted(mechanism, epsilon, 
     # reached that can be, the draw of a hundred splits decides about a thousandth.
     splits = 200 if (mechanism, epsilon) == ("one-bit", "0.3") else 400 if share == 0.725 else 100
     private, _ = calibration.measure(people, ballots, mechanism, Epsilon(epsilon), splits, voters=voters)
-    assert round(private.share_predicted.estimate, 3) >= share  # wanted to three digits
+    assert private.share_predicted.estimate >= share
